@@ -26,7 +26,9 @@ from chartgen.checks.site_file import foreign_sites
 from chartgen.checks.training import TRAINING
 from chartgen.checks.values import check_values, effective_values, place
 from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
+from chartgen.composer.assembly import compose_interface
 from chartgen.composer.origin import TARGET, Composed, Unknown, origin_of
+from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import NOT_OURS, TARGET_UNKNOWN, Finding, Rule, in_order
 from chartgen.helm.chart import Chart
@@ -42,6 +44,7 @@ __all__ = [
     "job_of",
     "place",
     "raise_errors",
+    "readable_job",
     "unanswered",
     "validate",
 ]
@@ -129,6 +132,18 @@ def job_of(chart: Chart, values: Values) -> Job | None:
     if not isinstance(origin, Composed) or origin.setup:
         return None
     return Job(effective_values(chart, values), origin.target, origin.workload)
+
+
+def readable_job(target: Target, values: Values) -> Job:
+    """Return the job that values describe on a target.
+
+    Raises:
+        ChartgenError: A value does not fit the schema.
+    """
+    chart = compose_interface(target)
+    if misfits := check_values(chart, values):
+        raise ChartgenError(misfits)
+    return Job(effective_values(chart, values), target)
 
 
 def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.checks import CHECKS, effective_values
+from chartgen.checks import CHECKS, readable_job
 from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
 from chartgen.checks.memory import Memory, model_parameters, unestimated
@@ -16,7 +16,6 @@ from chartgen.checks.parallelism import PARALLELISM
 from chartgen.checks.program_settings import connections_of_a_gpu, interleaving_of_two_stages
 from chartgen.checks.rules import broken, rules_for
 from chartgen.checks.speed import speed_of
-from chartgen.composer.assembly import compose_interface
 from chartgen.composer.rules import ValuesRule
 from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, Problem
@@ -104,9 +103,10 @@ def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> 
         gpus: GPUs of the run; None = those of the values.
 
     Raises:
-        ChartgenError: The GPUs are not whole machines, or the memory of the program or the GPU is not known.
+        ChartgenError: A value does not fit the schema, the GPUs are not whole machines, or the memory of the program or
+            the GPU is not known.
     """
-    job = Job(effective_values(compose_interface(target), values), target)
+    job = readable_job(target, values)
     job = job if gpus is None else _on(job, gpus)
     if load_of(job) is None:
         what = unestimated(job) or job.machine.gpu

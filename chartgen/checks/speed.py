@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from chartgen.checks import effective_values
+from chartgen.checks import readable_job
 from chartgen.checks.images import release_of
 from chartgen.checks.job import Job, Recompute
 from chartgen.checks.memory import PROGRAMS
 from chartgen.checks.options import options
 from chartgen.checks.parallelism import PARALLELISM
 from chartgen.checks.rules import miscounts
-from chartgen.composer.assembly import compose_interface
 from chartgen.composer.target import Target
 from chartgen.data import prices
 from chartgen.data.models import Architecture, find_architecture
@@ -97,8 +96,11 @@ def speed_on(target: Target, values: Values) -> JobSpeed:
     Args:
         target: The target.
         values: The user's layers.
+
+    Raises:
+        ChartgenError: A value does not fit the schema.
     """
-    job = Job(effective_values(compose_interface(target), values), target)
+    job = readable_job(target, values)
     if miscounts(job, "error") or any(claim for check in PARALLELISM for claim in check.function(job)):
         reason = "sizes of the layout do not divide each other; `chartgen check` reports them"
         return JobSpeed(target.name, job.machine.name, job.machine.gpu, job.world, 0, None, reason)
@@ -128,7 +130,7 @@ def budget_of(speed: JobSpeed, tokens: float, price: float | None = None) -> Bud
     listed = prices.list_price(speed.machine_type) if price is None else None
     rate = listed.price if listed else price
     hours = seconds.times(speed.gpus / _HOUR)
-    source = f"list price of {listed.date}: {listed.source}" if listed else ""
+    source = f"US dollars, list price of {listed.date}: {listed.source}" if listed else ""
     return Budget(tokens, seconds.times(1 / _DAY), hours, None if rate is None else hours.times(rate), rate, source)
 
 

@@ -63,7 +63,7 @@ def check(
     findings = check_job(chart, values)
     if not render:
         for refusal in unchecked_refusals(chart):
-            note(f"{refusal} is not checked; --render checks it")
+            note(f"{refusal}: what only Helm can check is not checked; --render checks it")
     elif all(finding.severity != "error" for finding in findings):
         findings += render_refusals(chart, values)
     text = format_findings(findings, output, checked=target, rules=known_rules)

@@ -132,3 +132,10 @@ complete_sandbox = _completer(_sandboxes)
 complete_gpu = _completer(_gpus)
 complete_model = _completer(_models)
 complete_release = _completer(_releases)
+
+
+def complete_release_or_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Return the releases that match, else let the shell complete the name of a file."""
+    from click.shell_completion import CompletionItem
+
+    return complete_release(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]

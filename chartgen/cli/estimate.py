@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,8 @@ def _show(speed: JobSpeed, budget: Budget | None) -> None:
     _show_figures(speed.estimate)
     if budget:
         click.echo(f"  {'training':10} {_range(budget.days)} days, {_range(budget.gpu_hours)} GPU hours")
-        click.echo(f"  {'cost':10} {_cost(budget)}")
+        for label, text in _cost(budget):
+            click.echo(f"  {label:10} {text}")
 
 
 def _show_figures(found: Estimate) -> None:
@@ -125,11 +127,13 @@ def _parts(made: StepTime) -> str:
     return ", ".join(f"{name} {seconds / made.seconds:.0%}" for name, seconds in names.items())
 
 
-def _cost(budget: Budget) -> str:
+def _cost(budget: Budget) -> Iterator[tuple[str, str]]:
     if budget.cost is None:
-        return "no list price is known: give yours with --price"
-    source = f" ({budget.price_source})" if budget.price_source else ""
-    return f"{_range(budget.cost)} at {budget.price:g} for a GPU and hour{source}"
+        yield "cost", "no list price is known: give yours with --price"
+        return
+    yield "cost", f"{_range(budget.cost)} at {budget.price:g} for a GPU and hour"
+    if budget.price_source:
+        yield "price", budget.price_source
 
 
 def _range(found: Range) -> str:
@@ -137,7 +141,7 @@ def _range(found: Range) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _compare(found: list[tuple[JobSpeed, Budget | None]]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from chartgen.cli.options import library, output_option, path_option, show_table
+from chartgen.cli.options import library, note, output_option, path_option, show_table
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def list_command(kind: str, gpu: str, output: str, path: tuple[Path, ...]) -> No
     if output == "json":
         show_answer("list/v1", {"kind": kind, "items": rows})
         return
+    if not rows:
+        note(f"found no {kind}; --path and CHARTGEN_PATH name folders with your own")
     show_table([(row.name, _line(row)) for row in rows])
 
 

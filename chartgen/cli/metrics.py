@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chartgen.cli.completion import complete_gpu, complete_model, complete_target
+from chartgen.cli.completion import complete_gpu, complete_model, complete_release_or_file, complete_target
 from chartgen.cli.options import (
     find_chart,
     note,
@@ -42,7 +42,7 @@ _COUNT = click.IntRange(min=1)
 
 
 @click.command()
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...|RELEASE")
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...|RELEASE", shell_complete=complete_release_or_file)
 @values_options
 @click.option(
     "--target",

@@ -125,7 +125,7 @@ _PRESET = click.option(
 )
 _PROGRAM = click.option(
     "--program-file",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Program of your own that torchrun starts on every machine; it goes with the run.",
 )

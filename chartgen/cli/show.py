@@ -55,7 +55,7 @@ def _kind_of(name: str, found: Library) -> str:
 
     kinds = kinds_of(name, found)
     if not kinds:
-        hint = did_you_mean(name, every_name(found))
+        hint = did_you_mean(name, every_name(found)) or "`chartgen list` shows the names"
         raise UsageError(Problem(f"no definition has the name {name!r}", hint=hint))
     if len(kinds) > 1:
         hint = f"add --kind {' or --kind '.join(kinds)}"

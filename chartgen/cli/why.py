@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
-from chartgen.cli.completion import complete_release
+from chartgen.cli.completion import complete_release_or_file
 from chartgen.cli.options import context_option, namespace_option, open_place, output_option
 from chartgen.cli.output import show_answer
+from chartgen.errors import MissingToolError, Problem
 from chartgen.visible import one_line
 
 
 @click.command()
-@click.argument("places", nargs=-1, required=True, metavar="RELEASE|PATH...", shell_complete=complete_release)
+@click.argument("places", nargs=-1, required=True, metavar="RELEASE|PATH...", shell_complete=complete_release_or_file)
 @namespace_option
 @context_option
 @output_option
@@ -39,8 +40,11 @@ def why(places: tuple[str, ...], *, namespace: str, context: str | None, output:
         from chartgen.releases.status.explained import explain_release
 
         check_name(places[0])
-        with open_place(context, namespace) as (cluster, place):
-            found = explain_release(cluster, places[0], place.namespace)
+        try:
+            with open_place(context, namespace) as (cluster, place):
+                found = explain_release(cluster, places[0], place.namespace)
+        except MissingToolError as error:
+            raise MissingToolError([Problem("no such file or folder", paths[0]), *error.problems]) from None
     else:
         found = explain_files(paths)
     if output == "json":

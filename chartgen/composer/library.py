@@ -162,7 +162,7 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
     problems = []
     for root in roots:
         if not root.is_dir():
-            problems.append(Problem("no such folder", root, hint="--path and CHARTGEN_PATH name folders"))
+            problems.append(Problem("no such folder", root, hint="--path, CHARTGEN_PATH, chartgen.yaml name folders"))
         elif not any((root / folder).is_dir() for folder in KINDS.values()):
             hint = "it must contain one of " + ", ".join(KINDS.values())
             problems.append(Problem("is not a chartgen library", root, hint=hint))

@@ -12,6 +12,7 @@ from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.yaml import values_text
+from chartgen.visible import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,9 +99,23 @@ def _load(path: Path) -> Policy:
         for key in policy.data.get(field, ())
         if _RESERVED.match(key)
     ]
+    problems += [
+        document.problem("an expression has no end", at, "close it with }}")
+        for field in ("labels", "annotations", "variables", "pods")
+        for at in _unclosed(policy.data.get(field), (field,))
+    ]
     if problems:
         raise ChartgenError(problems)
     return policy
+
+
+def _unclosed(value: Any, at: Keys) -> Iterator[Keys]:
+    """Yield the place of each text whose expression has no end."""
+    if isinstance(value, (dict, list)):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _unclosed(child, (*at, key))
+    elif isinstance(value, str) and "{{" in _ACTION.sub("", value):
+        yield at
 
 
 def wanted(policies: Sequence[Policy]) -> dict[str, Any]:
@@ -227,7 +242,7 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
         yield ("required", index), shared | lacking
     limits = policy.data.get("limits", {})
     if most := limits.get("machines"):
-        message = f"{{nodes}} is more than {most} machines"
+        message = f"{{nodes}} is more than {counted(most, 'machine')}"
         found = {"key": "nodes", "require": f"nodes <= {most}", "message": message, "hint": f"use {most} or fewer"}
         yield ("limits", "machines"), shared | found
     if hours := limits.get("hours"):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,8 @@ def join_parts(parts: Sequence[Part]) -> str:
 def top_level_blocks(text: str) -> Iterator[tuple[str, str]]:
     """Yield each top-level key of a values file with its text; the comments above a key belong to it."""
     found = list(_TOP_LEVEL.finditer(text))
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    for match, end in zip(found, ends, strict=True):
+    for match, following in zip_longest(found, found[1:]):
+        end = following.start() if following else len(text)
         yield match["key"], text[match.start() : end].rstrip("\n") + "\n"
 
 

@@ -91,6 +91,11 @@ def explain_mismatch(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[P
         yield from (PartProblem(f"{dotted([*fault.keys, key])} is missing", at=fault.keys) for key in missing)
     elif fault.keyword in ("anyOf", "oneOf") and fault.inner:
         yield from _alternatives(fault, root)
+    elif fault.keyword == "oneOf" and (keys := _exclusive_keys(fault)):
+        if isinstance(fault.value, dict):
+            yield PartProblem(f"{_name(fault)} has {' and '.join(keys)}", "keep one of them", fault.keys)
+    elif fault.keyword == "dependencies":
+        yield from _needed_keys(fault)
     elif fault.keyword == "enum":
         yield _outside(fault)
     elif fault.keyword == "pattern" or (fault.keyword == "not" and "title" in fault.schema):
@@ -163,15 +168,15 @@ def _unknown_keys(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[Part
 
 
 def _meant(key: str, siblings: Iterable[str], root: dict[str, Json]) -> str:
-    """Guess the key: a sibling with a similar name, unless a key elsewhere is nearer; else list the known keys."""
+    """Guess the key: a sibling with a similar name, unless one elsewhere is the same or much nearer; else list all."""
     known = [name for name in siblings if name != "global" or siblings is not root.get("properties")]
     places: dict[str, list[str]] = {}
     for path, schema in dict(_paths(root, root)).items():
         if key in schema.get(OTHER_NAMES, ()):
             return f"did you mean {dotted(path)}?"
         places.setdefault(path[-1], []).append(dotted(path))
-    near = _nearest(key, places, 0.8)
-    if near and _likeness(key, near) > _likeness(key, _nearest(key, known, 0.6)):
+    near, beside = _nearest(key, places, 0.8), _likeness(key, _nearest(key, known, 0.6))
+    if near == key or (beside < 0.8 and near and _likeness(key, near) > beside):
         return "did you mean " + " or ".join(places[near][:3]) + "?"
     return did_you_mean(key, known)
 
@@ -226,6 +231,19 @@ def _alternatives(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[Part
         return
     for inner in max(fitting.values(), key=lambda faults: max(inner.depth for inner in faults)):
         yield from explain_mismatch(inner, root)
+
+
+def _exclusive_keys(fault: SchemaMismatch) -> list[str]:
+    """Return the keys of which only one may be present; nothing if the alternatives are others."""
+    if any(branch.keys() != {"required"} for branch in fault.required if isinstance(branch, dict)):
+        return []
+    return [key for branch in fault.required for key in branch["required"]]
+
+
+def _needed_keys(fault: SchemaMismatch) -> Iterator[PartProblem]:
+    for key, others in fault.required.items():
+        lacking = [name for name in others if key in fault.value and name not in fault.value]
+        yield from (PartProblem(f"{dotted([*fault.keys, key])} needs {name}", at=fault.keys) for name in lacking)
 
 
 def _misses_type(fault: SchemaMismatch) -> bool:

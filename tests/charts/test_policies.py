@@ -219,3 +219,17 @@ def test_a_chart_without_a_policy_of_its_reader_is_stale(acme: Path) -> None:
     compose(load_target("gke-a3mega")).write(acme / "chart")
     ran = chartgen("check", acme / "chart", "--path", acme, "--output", "json")
     assert [each["rule"] for each in findings(ran.stdout)] == ["chart-is-of-chartgen"]
+
+
+def test_a_policy_needs_no_values_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path, {"policies/acme.yaml": "description: d\nlimits: {machines: 1}\n"})
+    ran = chartgen("check", "gke-a3mega", "--set", "nodes=2", "--path", tmp_path, "--output", "json")
+    assert "policy-acme" in {each["rule"] for each in findings(ran.stdout)}
+
+
+def test_an_expression_of_a_policy_without_an_end_is_refused(tmp_path: Path) -> None:
+    text = 'description: d\nlabels: {a: "{{ .Values.x"}\npods: {podSpec: {priorityClassName: "{{ .Values.x }} {{"}}\n'
+    write(tmp_path, {"policies/acme.yaml": text})
+    with pytest.raises(ChartgenError) as caught:
+        load_target("gke-a3mega", open_library([tmp_path]))
+    assert [problem.line for problem in caught.value.problems] == [2, 3]

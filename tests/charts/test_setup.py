@@ -248,7 +248,7 @@ FLAVORS = [{"name": "reserved", "nodeLabels": {"example.com/reservation": "r1"}}
 
 
 def test_flavors_have_labels_of_their_own_and_keep_their_order() -> None:
-    teams = {"vision": {"nodes": {"reserved": 2}}, "speech": {"nodes": 1, "borrowing": {"spot": 3}}}
+    teams = {"vision": {"nodes": {"reserved": 2}}, "speech": {"nodes": 1, "cohort": "all", "borrowing": {"spot": 3}}}
     found = queues(teams=teams, flavors=FLAVORS)
     flavors, made = named("ResourceFlavor", found), named("ClusterQueue", found)
     assert flavors["reserved"]["nodeLabels"] == flavors["spot"]["nodeLabels"] | {"example.com/reservation": "r1"}

@@ -73,7 +73,11 @@ def test_every_defect_is_told_in_lines_of_their_own() -> None:
             2,
             "unknown workload 'jobs'; did you mean job or jobset or rayjob?",
         ),
-        (["list", "targets", "--path", "nowhere"], 2, "nowhere: no such folder; --path and CHARTGEN_PATH name folders"),
+        (
+            ["list", "targets", "--path", "nowhere"],
+            2,
+            "nowhere: no such folder; --path, CHARTGEN_PATH, chartgen.yaml name folders",
+        ),
         (
             ["list", "targets", "--path", "tests"],
             2,

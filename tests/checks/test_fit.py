@@ -197,17 +197,17 @@ def test_adapters_are_not_estimated() -> None:
 
 
 @pytest.mark.parametrize(
-    "sets",
+    ("sets", "texts"),
     [
         # the first stage has layers of its own number, which only some pipelines can leave to the others
-        (f"{CONFIG}.decoder-first-pipeline-num-layers=2", "model.layers=14"),
+        ((f"{CONFIG}.decoder-first-pipeline-num-layers=2", "model.layers=14"), ()),
         # several connections stop tensor and context parallelism
-        ("env.CUDA_DEVICE_MAX_CONNECTIONS=8",),
+        ((), ("env.CUDA_DEVICE_MAX_CONNECTIONS=8",)),
     ],
 )
-def test_options_of_the_program_that_only_some_layouts_bear(sets: tuple[str, ...]) -> None:
+def test_options_of_the_program_that_only_some_layouts_bear(sets: tuple[str, ...], texts: tuple[str, ...]) -> None:
     small = ("launcher=megatron-lm", "model.name=gpt-126m", "batch.global=64", "nodes=2", *sets)
-    values = load_values(set_values=small)
+    values = load_values(set_values=small, set_strings=texts)
     found, job = fitting_layouts(target(), values), Job(effective_values(chart(), values), target())
     assert found
     for layout in found:

@@ -55,7 +55,7 @@ def test_a_recipe_has_the_sizes_of_its_model_and_its_own_precision() -> None:
         ("gke-a3mega", "llama2-70b-lora", ()),
         ("gke-a3mega", "llama3-8b", ("launcher=torchtitan",)),
         ("oke-h100", "llama3-8b", ("machineType=BM.GPU.RTXPRO.8",)),
-        ("gke-a3mega", "nemotron-3-super", ("launchers.megatron-bridge.recipe=mine",)),
+        ("gke-a3mega", "nemotron-3-super", ("launchers.megatron-bridge.recipe=mine_config",)),
         ("gke-a3mega", "llama3-8b", ("parallelism.tensor=3",)),
         ("gke-a3mega", "nemotron-3-super", ()),
     ],
@@ -108,3 +108,11 @@ def test_no_figure_at_all_is_a_failure() -> None:
 def test_tokens_have_a_unit(tokens: str, code: int) -> None:
     words = ("estimate", "gke-a4", "oke-h100", "--preset", "llama3-8b", "--price", "2", "--tokens", tokens)
     assert chartgen(*words).exit_code == code
+
+
+@pytest.mark.parametrize("command", ["estimate", "fit"])
+@pytest.mark.parametrize("given", ["nodes=0", "nodes=abc", "modle.layers=3"])
+def test_values_that_do_not_fit_the_schema_have_no_figure(command: str, given: str) -> None:
+    ran = chartgen(command, "gke-a3mega", "--preset", "gpt3-175b", "--set", given)
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert f"--set {given}: " in ran.stderr

@@ -139,7 +139,7 @@ def test_folders_that_are_no_library(tmp_path: Path) -> None:
         open_library([tmp_path / "empty", tmp_path / "gone"])
     assert [str(problem) for problem in caught.value.problems] == [
         f"{tmp_path}/empty: is not a chartgen library; it must contain one of {', '.join(KINDS.values())}",
-        f"{tmp_path}/gone: no such folder; --path and CHARTGEN_PATH name folders",
+        f"{tmp_path}/gone: no such folder; --path, CHARTGEN_PATH, chartgen.yaml name folders",
     ]
 
 

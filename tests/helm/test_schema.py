@@ -49,6 +49,12 @@ SCHEMA: dict[str, Json] = {
             "pattern": "^$|@sha256:|:[a-z0-9]",
             "title": "Image with a tag or digest",
         },
+        "quota": {
+            "type": "object",
+            "properties": {name: {} for name in ("nodes", "gpus", "limit", "pool", "rate")},
+            "dependencies": {"limit": ["pool", "rate"]},
+            "oneOf": [{"required": ["nodes"]}, {"required": ["gpus"]}],
+        },
         "port": {"type": "string", "pattern": r"^\d+$", "title": "digits"},
         "env": {"type": "object", "additionalProperties": {"type": "string"}},
         "prefixes": {
@@ -106,11 +112,19 @@ def told(text: str, folder: Path, schema: dict[str, Json] = CLOSED) -> list[str]
         ("env: {A: 1}", "1:7: env.A must be text, not 1"),
         ("prefixes: [{pth: x}]", "1:12: prefixes[0].path is missing"),
         ("prefixes: [{path: x, weight: 0}]", "1:22: prefixes[0].weight must be a number above 0, not 0"),
+        ("quota: {nodes: 1, gpus: 8}", "1:1: quota has nodes and gpus; keep one of them"),
+        ("quota: {nodes: 1, limit: 2, rate: 1}", "1:1: quota.limit needs pool"),
+        ("quota: {}", "1:1: quota.nodes is missing"),
+        ("prot: '1'", '1:1: unknown key "prot"; did you mean port?'),
         ("prefixes: [3]", "1:12: prefixes[0] must be text or a map, not 3"),
     ],
 )
 def test_problem_is_one_readable_line(text: str, line: str, tmp_path: Path) -> None:
     assert f"values.yaml:{line}" in told(text, tmp_path)
+
+
+def test_each_key_that_another_needs_is_reported_once(tmp_path: Path) -> None:
+    assert len(told("quota: {nodes: 1, limit: 2}", tmp_path)) == 2
 
 
 def test_all_problems_come_at_once_sorted_by_place(tmp_path: Path) -> None:

@@ -273,6 +273,12 @@ def test_completion_knows_the_targets(line: str, words: str) -> None:
     assert ran.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["why", "metrics"])
+def test_what_reads_logs_completes_files(command: str, tmp_path: Path) -> None:
+    variables = {"_CHARTGEN_COMPLETE": "bash_complete", "COMP_CWORD": "2", "KUBECONFIG": str(tmp_path / "absent")}
+    assert process(COMP_WORDS=f"chartgen {command} lo", **variables).stdout == "file,lo\n"
+
+
 def test_completion_of_a_users_targets(tmp_path: Path) -> None:
     folder = library(tmp_path, {})
     completing = {"_CHARTGEN_COMPLETE": "bash_complete", "COMP_CWORD": "4"}
@@ -387,6 +393,7 @@ def test_a_program_of_ones_own_goes_with_the_run(tmp_path: Path) -> None:
     assert '"/etc/chartgen/my.train.py"' in ran.stdout
     assert 'my.train.py: "print()' in ran.stdout
     assert chartgen("check", "gke-a4", "--program-file", tmp_path / "absent.py").exit_code == 2
+    assert chartgen("check", "gke-a4", "--program-file", tmp_path).exit_code == 2
 
 
 def test_an_image_has_one_tag_a_digest_or_both() -> None:

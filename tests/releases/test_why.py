@@ -83,7 +83,7 @@ def test_a_line_that_steps_follow_is_not_the_end(tmp_path: Path) -> None:
 
 def test_an_unknown_end_lists_what_was_read(tmp_path: Path) -> None:
     found = explained(tmp_path, {"a.log": STEP.format(1), "b.log": ""})
-    assert (found.cause, found.examined) == ("unknown", ("a.log: 1 lines", "b.log: 0 lines"))
+    assert (found.cause, found.examined) == ("unknown", ("a.log: 1 line", "b.log: 0 lines"))
 
 
 def test_the_machine_that_only_ran_a_bad_program_is_not_blamed(tmp_path: Path) -> None:
@@ -103,3 +103,15 @@ def test_a_folder_of_logs_is_explained_on_the_command_line(tmp_path: Path) -> No
     assert "rank 2" in chartgen("why", str(tmp_path)).output
     (tmp_path / "run-0.log").write_text("")
     assert chartgen("why", str(tmp_path)).exit_code == 1
+
+
+def test_a_folder_without_files_is_a_usage_error(tmp_path: Path) -> None:
+    assert chartgen("why", str(tmp_path)).exit_code == 2
+
+
+def test_without_a_cluster_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    monkeypatch.chdir(tmp_path)
+    ran = chartgen("why", "logs")
+    assert ran.exit_code == 3
+    assert "error: logs: " in ran.stderr

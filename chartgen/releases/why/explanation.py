@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chartgen.errors import Problem, UsageError
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 from chartgen.releases.why.flight_recorder import Stuck, find_stuck, rank_of_dump, read_dump
 from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file, read_run_log
+from chartgen.visible import counted
 
 _SHOWN = 5  # lines of evidence
 _WAITS = {"collective-timeout", "no-step"}  # which a rank causes that may be found
@@ -78,7 +80,10 @@ def explain_files(places: Iterable[Path]) -> Explanation:
 def _files(place: Path) -> list[Path]:
     if not place.is_dir():
         return [place]
-    return sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
+    found = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
+    if not found:
+        raise UsageError(Problem("contains no files", place, hint="name logs, or the folder that contains them"))
+    return found
 
 
 def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Sequence[str] = ()) -> Explanation:
@@ -89,7 +94,7 @@ def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Seq
         stuck: What its Flight Recorder dumps show.
         examined: What else was read.
     """
-    read = (*(f"{log.name}: {log.lines} lines" for log in logs), *examined)
+    read = (*(f"{log.name}: {counted(log.lines, 'line')}" for log in logs), *examined)
     clues = sorted((clue for log in logs for clue in log.clues), key=_order)
     first = clues[0] if clues else None
     if first is None or first.cause.level == "echo" or first.cause.name in _WAITS:
