@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.library import KINDS
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.yaml import values_text
@@ -85,6 +86,7 @@ def load_policies(library: Library) -> tuple[Policy, ...]:
     Raises:
         ChartgenError: All problems of a file, or two policies that want one thing differently.
     """
+    _refuse_unread(library)
     policies = tuple(_load(library.find("policy", name)) for name in library.own_names("policy"))
     wanted(policies)
     return policies
@@ -116,6 +118,15 @@ def _unclosed(value: Any, at: Keys) -> Iterator[Keys]:
             yield from _unclosed(child, (*at, key))
     elif isinstance(value, str) and "{{" in _ACTION.sub("", value):
         yield at
+
+
+def _refuse_unread(library: Library) -> None:
+    """Refuse files of a folder of policies that nothing reads: their author believes that they apply."""
+    folders = [root / KINDS["policy"] for root in library.roots[1:]]
+    found = (file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir()))
+    unread = [file for file in found if file.suffix in (".yml", ".json") or file.is_dir()]
+    if unread:
+        raise ChartgenError(Problem("is not read", file, hint="a policy is a file NAME.yaml") for file in unread)
 
 
 def wanted(policies: Sequence[Policy]) -> dict[str, Any]:

@@ -233,3 +233,10 @@ def test_an_expression_of_a_policy_without_an_end_is_refused(tmp_path: Path) -> 
     with pytest.raises(ChartgenError) as caught:
         load_target("gke-a3mega", open_library([tmp_path]))
     assert [problem.line for problem in caught.value.problems] == [2, 3]
+
+
+def test_a_file_of_policies_that_nothing_reads_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "acme.yml").touch()
+    with pytest.raises(ChartgenError, match=r"acme\.yml: is not read"):
+        load_target("gke-a4", open_library([tmp_path]))

@@ -50,7 +50,9 @@ def test_a_second_team_installs_its_namespaces_half_alone() -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_lint_finds_nothing(name: str) -> None:
-    assert lint(setup_chart(name), {**find_presets(name, VALUES), "site": (SITE,)}) == []
+    assert (
+        lint(setup_chart(name), {**find_presets(name, VALUES), "site": (VALUES / f"site.{name}.example.yaml",)}) == []
+    )
 
 
 # -- queue
@@ -266,6 +268,7 @@ def test_flavors_have_labels_of_their_own_and_keep_their_order() -> None:
         ({"vision": {"nodes": 1, "gpus": 8}}, r"queues\.vision"),
         ({"vision": {"nodes": 1, "cohrt": "a"}}, r"cohrt.*queues\.vision"),
         ({"Vision": {"nodes": 1}}, r"Vision"),
+        ({"vision": {"nodes": {"spot": 1}}}, r"queues\.vision: no flavor spot"),
     ],
 )
 def test_a_wrong_queue_of_a_team_is_refused(teams: dict[str, Any], message: str) -> None:

@@ -37,9 +37,9 @@ topology.sliceSize: {{ toJson $v.topology.sliceSize }} does not divide {{ int64 
 {{ end }}
 {{ if eq $f.launcher.task "train" }}
 {{ if ne (mod $f.world $f.modelParallel) 0 }}
-nodes: {{ $f.world }} GPUs ({{ int64 $v.nodes }} machines x {{ $f.gpusPerNode }}) cannot be divided by tensor {{ $p.tensor }} x pipeline {{ $p.pipeline }} x
-  context {{ $p.context }} = {{ $f.modelParallel }}; use {{ include "gke-a3ultra.multiples" (list (max (div $f.modelParallel (include "gke-a3ultra.gcd"
-  (list $f.modelParallel $f.gpusPerNode) | int64)) 1) (int64 $v.nodes)) }} machines{{ end }}
+nodes: {{ $f.world }} GPUs ({{ int64 $v.nodes }} machine{{ ternary "" "s" (eq (int64 $v.nodes) 1) }} x {{ $f.gpusPerNode }}) cannot be divided by tensor {{
+  $p.tensor }} x pipeline {{ $p.pipeline }} x context {{ $p.context }} = {{ $f.modelParallel }}; use {{ include "gke-a3ultra.multiples"
+  (list (max (div $f.modelParallel (include "gke-a3ultra.gcd" (list $f.modelParallel $f.gpusPerNode) | int64)) 1) (int64 $v.nodes)) }} machines{{ end }}
 {{ if and (eq (mod $f.world $f.modelParallel) 0) (ne (mod $f.globalBatch (max 1 (mul $v.batch.micro $f.dataParallel))) 0) }}
 batch.global: {{ $f.globalBatch }} is not divisible by micro batch {{ int64 $v.batch.micro }} x data parallel {{ $f.dataParallel }} = {{ mul $v.batch.micro
   $f.dataParallel }}; nearest: {{ include "gke-a3ultra.multiples" (list (mul $v.batch.micro $f.dataParallel) $f.globalBatch) }}{{ end }}
