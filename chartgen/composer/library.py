@@ -177,14 +177,29 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
 
 
 def _of_settings() -> list[Path]:
-    """Return the folders that the settings of the working directory name."""
+    """Return the folders that the settings of the working directory name.
+
+    Raises:
+        UsageError: The file, or one of the folders, lies elsewhere: a pull request may have written it.
+    """
     if not os.path.isfile(SETTINGS):  # noqa: PTH113  the fastest, in every command
         return []
+    if not _is_here(Path(SETTINGS)):
+        raise UsageError(Problem("is a link out of this folder", SETTINGS, hint="replace the link by a copy"))
     from chartgen.composer.definition import Field, read_definition
 
     field = Field("array", "folders with definitions and policies, as --path", required=True, item="string")
     _, data = read_definition(Path(SETTINGS), {"path": field})
-    return [Path(str(folder)) for folder in data["path"]]  # type: ignore[union-attr]
+    folders = [Path(str(folder)) for folder in data["path"]]  # type: ignore[union-attr]
+    if outside := [folder for folder in folders if not _is_here(folder)]:
+        hint = "name folders below this one; --path and CHARTGEN_PATH name others"
+        raise UsageError(Problem(f"{folder} lies elsewhere", SETTINGS, hint=hint) for folder in outside)
+    return folders
+
+
+def _is_here(path: Path) -> bool:
+    """Report whether a path is below the working directory, also after its links."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(Path.cwd()))
 
 
 def _names(roots: Sequence[Path], kind: str) -> list[str]:

@@ -203,8 +203,8 @@ def test_a_changed_policy_is_a_changed_run(acme: Path) -> None:
 
 
 def test_settings_beside_the_charts_name_the_folder(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(acme, {"work/chartgen.yaml": "path: [..]\n"})
-    monkeypatch.chdir(acme / "work")
+    write(acme, {"chartgen.yaml": "path: [.]\n"})
+    monkeypatch.chdir(acme)
     assert [policy.name for policy in load_target("gke-a3mega").policies] == ["acme"]
 
 
@@ -240,3 +240,17 @@ def test_a_file_of_policies_that_nothing_reads_is_refused(tmp_path: Path) -> Non
     (tmp_path / "policies" / "acme.yml").touch()
     with pytest.raises(ChartgenError, match=r"acme\.yml: is not read"):
         load_target("gke-a4", open_library([tmp_path]))
+
+
+@pytest.mark.threat(5)
+def test_settings_name_folders_beside_them_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"secret/policies/a.yaml": "description: d\nlimits: {machines: 1}\n", "secret.yaml": "path: [a]\n"})
+    (here := tmp_path / "here").mkdir()
+    monkeypatch.chdir(here)
+    (here / "link").symlink_to(tmp_path / "secret")
+    for place in ("../secret", str(tmp_path / "secret"), "link"):
+        (here / "chartgen.yaml").write_text(f"path: [{place}]\n")
+        assert "elsewhere" in chartgen("list", "policies").stderr
+    (here / "chartgen.yaml").unlink()
+    (here / "chartgen.yaml").symlink_to(tmp_path / "secret.yaml")
+    assert "link out" in chartgen("list", "policies").stderr

@@ -91,6 +91,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.threat(23)
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=list(HOSTILE))
 def test_a_file_that_is_not_a_dump_runs_nothing(
     content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -103,6 +104,7 @@ def test_a_file_that_is_not_a_dump_runs_nothing(
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.threat(23)
 def test_a_small_dump_takes_little_memory_and_time(tmp_path: Path) -> None:
     path = tmp_path / "nccl_trace_rank_0"
     nested = b"]q\x00" + b"".join(b"](h%ch%ceq%c" % (each, each, each + 1) for each in range(60))
