@@ -567,7 +567,7 @@ def test_sigterm_reaches_the_trial(machine: Machine) -> None:
             "launchers.mlperf-llama2-lora.config.MAX_STEPS steps",
         ),
         ("checkpoint.from=", "checkpoint.from"),
-        ("recompute=full", "recompute MLPerf"),
+        ("recompute=full", "recompute mlperf-llama2-lora"),
         (
             "model.hiddenSize=4096",
             "model.hiddenSize 2 70B llama2-70b-lora.yaml",
