@@ -745,6 +745,7 @@ def test_scripts_are_clean_for_bash_and_shellcheck(launcher: str, tmp_path: Path
         "mlperf-llama2-lora": "nodes=1",
         "automodel": "tokenizer.kind=huggingface,tokenizer.path=/data/llama",
         "torchtitan": "tokenizer.kind=huggingface,tokenizer.path=/data/llama",
+        "torchrun": "nodes=1",
     }.get(launcher, DATA)
     found = run(f"launcher={launcher}", names, source, LORA_IMAGE, sets.get(launcher, "nodes=1"), files=more)
     shellcheck = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")

@@ -80,7 +80,8 @@ def test_gang_counts_the_master_and_every_worker() -> None:
 def test_the_end_of_the_master_ends_the_run_and_a_failed_pod_fails_it() -> None:
     found = oke()
     assert task(found, "mpimaster")["policies"] == [{"event": "TaskCompleted", "action": "CompleteJob"}]
-    assert spec(found)["policies"] == [{"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"}]
+    final = [{"exitCode": code, "action": "TerminateJob"} for code in (17, 78, 93)]
+    assert spec(found)["policies"] == [*final, {"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"}]
     # Volcano counts the first start too.
     assert spec(found)["maxRetry"] == 1
     assert spec(oke("run.maxRestarts=3"))["maxRetry"] == 4

@@ -111,7 +111,7 @@ def test_options_that_no_value_owns_are_listed(name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_variables_are_listed(name: str) -> None:
     wanted = {key: text for key, text in listed(name).items() if key.isupper()}
-    own = re.findall(r"^- name: (\w+)", launcher(name).parts["env.yaml"], re.MULTILINE)
+    own = re.findall(r"^- \{?name: (\w+)", launcher(name).parts["env.yaml"], re.MULTILINE)
     found = env(run(f"launcher={name}", *RUNS[name][1]))
     assert set(own) == set(wanted)
     assert differing(wanted, {key: found[key] for key in own}) == {}

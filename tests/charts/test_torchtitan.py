@@ -201,7 +201,7 @@ def test_variables_and_files() -> None:
         (f"{OWN}.image=", "launchers.torchtitan.image"),
         (f"{OWN}.datasetPath=", "launchers.torchtitan.datasetPath download"),
         (f"{OWN}.version=main", "launchers.torchtitan.datasetPath main"),
-        ("data.name=c4,storage.data.from=pvc://d", "data.name launchers.torchtitan.datasetPath"),
+        ("data.name=c4,storage.data.from=pvc://d", "data.name torchtitan"),
         ("tokenizer.kind=sentencepiece", "tokenizer.kind huggingface"),
         ("parallelism.pipeline=4,batch.global=4,gpusPerNode=8", "batch.global 8"),
         ("parallelism.pipeline=2,parallelism.virtualPipeline=4,batch.global=64", "parallelism.virtualPipeline 2"),

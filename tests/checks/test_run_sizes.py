@@ -44,7 +44,7 @@ def drawn(rng: random.Random) -> Values:
 def test_templates_and_python_calculate_alike(target: str) -> None:
     chart, rng = compose(load_target(target, open_library())), random.Random(18)  # noqa: S311 - the same for every run
     layers = [drawn(rng) for _ in range(DRAWN)]
-    calls = ", ".join(f'{{{{ include "{chart.name}.{name}" $with }}}}' for name in NAMES)
+    calls = ", ".join(f"{{{{ $with.Run.{name} }}}}" for name in NAMES)
     files = {
         path: text
         for path, text in chart.files.items()
