@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from chartgen.composer.library import open_library
 from chartgen.composer.origin import Composed
 from chartgen.errors import Problem
 from chartgen.findings import Finding, Rule
@@ -32,7 +31,7 @@ def foreign_sites(origin: Composed, values: Values) -> Iterator[Finding]:
     for layer in values.layers:
         target = _target_of(layer.source) if isinstance(layer.source, Path) else ""
         # the packages of other targets take 20 ms to list
-        if target and target not in own and target in open_library().names("target"):
+        if target and target not in own and target in origin.target.library.names("target"):
             message = f"is a site file of {target}, and the target is {origin.name}"
             problem = Problem(message, layer.source, 1, 1, f"chartgen init {origin.name} writes one of its own")
             yield Finding(SITE.id, problem)

@@ -40,7 +40,7 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     deleted = list(_deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted))
     missing = {f"{'.'.join(keys)} is missing" for keys in deleted}
     return [
-        *(_known_elsewhere(problem, data) for problem in found if problem.message not in missing),
+        *(_known_elsewhere(problem, data, chart) for problem in found if problem.message not in missing),
         *(
             Problem(f"{'.'.join(keys)}: null deletes the chart's default", *_near(chart, values, keys), hint=_KEEP)
             for keys in deleted
@@ -48,17 +48,19 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     ]
 
 
-def _known_elsewhere(problem: Problem, data: dict[str, Any]) -> Problem:
+def _known_elsewhere(problem: Problem, data: dict[str, Any], chart: Chart) -> Problem:
     """Return a problem with a better hint, if another target knows the machine, or a launcher has another name now."""
     if problem.message.startswith("launcher must be ") and data.get("launcher") in _SUPERSEDED:
         return problem._replace(hint="NeMo 2 is superseded by Megatron-Bridge: use megatron-bridge")
     machine = data.get("machineType")
     if not problem.message.startswith("machineType must be ") or not isinstance(machine, str):
         return problem
-    from chartgen.composer.library import open_library
+    from chartgen.composer.origin import Composed, origin_of
     from chartgen.composer.target import load_target
 
-    library = open_library()
+    if not isinstance(origin := origin_of(chart), Composed):
+        return problem
+    library = origin.target.library
     targets = [name for name in library.names("target") if machine in load_target(name, library).machines]
     if not targets:
         return problem

@@ -71,6 +71,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
       chartgen lint oci://registry.example.com/charts/train:1.2.0
       chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
     """
+    from chartgen.composer.library import SETTINGS
     from chartgen.findings import exit_code
     from chartgen.linter.run import Settings, lint_all
     from chartgen.reports import format_findings
@@ -78,6 +79,8 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
     if listed:
         _list(options["output"])
         return
+    if Path(SETTINGS).exists():
+        note(f"lint does not use {SETTINGS}, which a pull request may change: name folders with --path")
     values = read_values(options)
     settings = Settings.of(Path.cwd(), charts, path, values, **_given(options))
     findings = lint_all(settings, partial(_steps, verbose=options["verbose"]))

@@ -151,14 +151,18 @@ class Library:
         return UsageError(Problem(f"unknown {kind} {name!r}", hint=hint))
 
 
-def open_library(paths: Sequence[Path] = ()) -> Library:
+def open_library(paths: Sequence[Path] = (), *, settings: bool = True) -> Library:
     """Open chartgen's own definitions, those that `chartgen.yaml` here names, of `CHARTGEN_PATH`, and in given folders.
+
+    Args:
+        paths: The given folders.
+        settings: Whether `chartgen.yaml` counts; not where the working directory is a stranger's.
 
     Raises:
         UsageError: A folder does not exist or has none of the sub-folders.
     """
     from_environment = [Path(part) for part in os.environ.get("CHARTGEN_PATH", "").split(os.pathsep) if part]
-    roots = [*_of_settings(), *from_environment, *paths]
+    roots = [*(_of_settings() if settings else ()), *from_environment, *paths]
     problems = []
     for root in roots:
         if not root.is_dir():

@@ -94,7 +94,8 @@ class Settings:
         of_settings = bool(config.charts) and not charts
         roots = (folder,) if of_settings else tuple(Path(name) for name in named if Path(name).is_dir())
         unchecked = () if "presets" in options else tuple(other_presets(folder, config.presets))
-        library = open_library(path)
+        # whoever opens a pull request could excuse with it what lint finds
+        library = open_library(path, settings=False)
         found = cls(config, named, library, library.folders(), values, roots=roots, unchecked=unchecked)
         return replace(found, **own)
 

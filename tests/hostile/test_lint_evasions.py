@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import tarfile
 import time
 from collections.abc import Callable
@@ -16,7 +17,10 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from chartgen.cli import main
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import BUILTIN, open_library
 from chartgen.composer.privileges import is_forbidden
+from chartgen.composer.target import load_target
 from chartgen.linter.left_out import left_out
 
 HEAD = "apiVersion: v2\nname: {}\nversion: 0.1.0\ndescription: a chart\n"
@@ -109,6 +113,22 @@ def test_the_command_line_excuses_one_chart(lint: Lint) -> None:
     ignored = ",".join(f"{rule}:charts/agent" for rule in CONTROL)
     code, rules, places = lint(files, "--ignore", ignored)
     assert (code, rules, places) == (1, CONTROL, {"charts/other/templates/pod.yaml"})
+
+
+@pytest.mark.threat(11)
+def test_definitions_of_the_repository_excuse_nothing(lint: Lint, tmp_path: Path) -> None:
+    """A pull request may add a `chartgen.yaml`, with a fragment that states a reason in the name of chartgen's own."""
+    own = tmp_path / "ours/fragments/nvidia-gpu"
+    shutil.copytree(BUILTIN / "fragments/nvidia-gpu", own)
+    (own / "securityContext.yaml").write_text("privileged: true\n")
+    stated = (own / "fragment.yaml").read_text().replace("privileges:\n", "privileges:\n  privileged in program: so\n")
+    (own / "fragment.yaml").write_text(stated)
+    compose(load_target("crusoe", open_library([tmp_path / "ours"]))).write(tmp_path / "charts/crusoe")
+    named = ("charts/crusoe", "--kubernetes", "1.34")
+    assert lint({}, *named, "--path", "ours")[0] == 0
+    for settings in ("path: [ours]\n", "path: [nowhere]\n", "path: [[[[\n"):
+        code, rules, _ = lint({"chartgen.yaml": settings}, *named)
+        assert (code, rules & CONTROL) == (1, {"no-privileged-containers"}), settings
 
 
 @pytest.mark.threat(15)
