@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chartgen.errors import Problem, UsageError
+from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 from chartgen.releases.why.flight_recorder import Stuck, find_stuck, rank_of_dump, read_dump
 from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file, read_run_log
@@ -66,14 +66,21 @@ def explain_files(places: Iterable[Path]) -> Explanation:
     logs: list[RunLog] = []
     dumps: dict[int, dict[str, Any]] = {}
     names: dict[int, str] = {}
-    for path in (each for place in places for each in _files(place)):
-        rank = rank_of_dump(path)
-        dump = None if rank is None else read_dump(path)
-        if rank is None or dump is None:
-            logs.append(read_run_log(path.name, read_file(path)))
-        else:
-            dumps[rank], names[rank] = dump, path.name
-    examined = [f"{names[rank]}: a dump of rank {rank}" for rank in sorted(dumps)]
+    unread: list[str] = []
+    named = list(places)
+    for path in (each for place in named for each in _files(place)):
+        try:
+            rank = rank_of_dump(path)
+            dump = None if rank is None else read_dump(path)
+            if rank is None or dump is None:
+                logs.append(read_run_log(path.name, read_file(path)))
+            else:
+                dumps[rank], names[rank] = dump, path.name
+        except ChartgenError as error:
+            if path in named:
+                raise
+            unread.append(f"{path.name}: {error.problems[0].message}")
+    examined = [*(f"{names[rank]}: a dump of rank {rank}" for rank in sorted(dumps)), *unread]
     return explain(logs, find_stuck(dumps, names), examined=examined)
 
 
@@ -164,7 +171,7 @@ def _odd_rank(logs: Sequence[RunLog]) -> int | None:
 
 def _from_timeouts(logs: Sequence[RunLog]) -> Stuck | None:
     """Return the collective that did not end, and the rank that differs, from messages of NCCL's watchdog."""
-    timeouts = {each.rank: each for log in reversed(logs) for each in reversed(log.timeouts)}
+    timeouts = {rank: each for log in reversed(logs) for rank, each in reversed(log.timeouts.items())}
     enqueued = {rank: found for log in logs for rank, found in log.enqueued.items()}
     if not timeouts:
         return None

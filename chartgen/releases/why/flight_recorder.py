@@ -7,12 +7,15 @@ import pickletools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
 
-_MOST_BYTES = 1 << 26  # 2,000 entries with stacks have about 2 MB
+_MOST_BYTES = 1 << 24  # 2,000 entries with stacks have about 2 MB
+_MOST_VALUES = 4_000_000
+_LONGEST = 200  # characters of a name
 _NAME = re.compile(r"trace.*?(\d+)(?:\.\w+)?$")  # TORCH_FR_DUMP_TEMP_FILE: nccl_trace_rank_, comm_lib_trace_rank_
 _PICKLE = b"\x80"
 # Opcodes of plain data, all that torch writes (torch/csrc/jit/serialization/pickler.cpp, pickle_str): a file is read
@@ -84,13 +87,25 @@ def read_dump(path: Path) -> dict[str, Any] | None:
         found = _plain(data) if data.startswith(_PICKLE) else json.loads(data)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("entries"), list) else None
+    known = isinstance(found, dict) and isinstance(found.get("entries"), list) and not _is_large(found)
+    return found if known else None
+
+
+def _is_large(data: Any) -> bool:
+    """Report whether data have too many values: one list may be in many places of a pickle."""
+    left, todo = _MOST_VALUES, [data]
+    while todo and left > 0:
+        item = todo.pop()
+        children = item.values() if isinstance(item, dict) else _listed(item)
+        left -= len(children)
+        todo.extend(children)
+    return left <= 0
 
 
 def _plain(data: bytes) -> Any:
     """Return the data of a pickle that contains nothing else."""
     pickled = _PlainPickle()
-    for opcode, argument, _ in pickletools.genops(data):
+    for opcode, argument, _ in islice(pickletools.genops(data), _MOST_VALUES):
         if opcode.name == "STOP":
             break
         pickled.take(opcode.name, argument)
@@ -183,10 +198,10 @@ def _groups(dumps: Mapping[int, dict[str, Any]]) -> dict[str, dict[int, dict[int
         for entry in dump["entries"]:
             if not isinstance(entry, dict) or entry.get("is_p2p"):
                 continue
-            name = str((_listed(entry.get("process_group")) or [entry.get("pg_id", "")])[0])
-            number = int(entry.get("collective_seq_id", 0) or 0)
+            name = _word((_listed(entry.get("process_group")) or [entry.get("pg_id")])[0])
+            number = found if isinstance(found := entry.get("collective_seq_id"), int) else 0
             sizes = tuple(_sizes(entry.get(key)) for key in ("input_sizes", "output_sizes"))
-            operation = str(entry.get("profiling_name", "")).partition(":")[2]
+            operation = _word(entry.get("profiling_name")).partition(":")[2]
             call = _Call(operation, sizes, entry.get("state") == "completed")
             groups.setdefault(name, {}).setdefault(rank, {})[number] = call
     return {name: _with_states(calls) for name, calls in groups.items()}
@@ -210,7 +225,7 @@ def _members(dumps: Mapping[int, dict[str, Any]], name: str) -> set[int]:
         config = dump.get("pg_config")
         group = config.get(name) if isinstance(config, dict) else None
         if isinstance(group, dict):
-            known |= {int(number) for number in re.findall(r"\d+", str(group.get("ranks", ""))[:1_000_000])}
+            known |= {int(number) for number in re.findall(r"\b\d{1,7}\b", _word(group.get("ranks"), 1_000_000))}
     return known
 
 
@@ -219,7 +234,7 @@ def _described(dumps: Mapping[int, dict[str, Any]], name: str) -> str:
         config = dump.get("pg_config")
         group = config.get(name) if isinstance(config, dict) else None
         if isinstance(group, dict) and group.get("desc"):
-            return f"{name} ({str(group['desc'])[:100]})"
+            return f"{name} ({_word(group['desc'])})"
     return name
 
 
@@ -249,6 +264,10 @@ def _of_group(calls: Mapping[int, Mapping[int, _Call]], members: set[int], dumpe
 
 def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(size for size in _listed(each) if isinstance(size, int)) for each in _listed(value))
+
+
+def _word(value: Any, longest: int = _LONGEST) -> str:
+    return str(value)[:longest] if isinstance(value, (str, int)) else ""
 
 
 def _listed(value: Any) -> list[Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from itertools import islice
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem
@@ -16,6 +16,9 @@ from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 LONGEST = 1024  # compared characters of a line: of a hostile one, some patterns take quadratic time
 _LONGEST_READ = 1 << 20  # bytes; the rest of a longer line counts as another
 _MOST_LINES = 5_000_000  # of one log, to end on an endless one
+_MOST_BYTES = 1 << 32  # of one log, unpacked
+_MOST_RANKS = 1 << 16  # a larger number is no rank
+_LONGEST_CALL = 256  # characters of a stack's line
 _MOST_CLUES = 1000  # of one log
 _GZIP = b"\x1f\x8b"
 # What a line begins with: the time of `kubectl logs --timestamps`, `--prefix`, ranks of torchrun --tee, PyTorch and
@@ -81,11 +84,9 @@ class Clue:
 
 @dataclass(frozen=True)
 class TimedOut:
-    """A collective that did not end in time on one rank; the group is empty where torch does not name it."""
+    """A collective that did not end in time on one rank."""
 
     place: str
-    text: str
-    rank: int
     sequence: int
     operation: str
     elements: str
@@ -101,7 +102,7 @@ class RunLog:
         ranks: Global ranks whose output it contains; empty when unknown.
         lines: Number of lines read.
         clues: Lines that name a cause.
-        timeouts: Collectives that did not end.
+        timeouts: Rank -> the first collective that did not end.
         enqueued: Rank -> (group, last collective that it began, place).
         stacks: Rank -> its last stack, innermost call first.
         killed: The failed rank in torchrun's report.
@@ -112,25 +113,28 @@ class RunLog:
     ranks: range = range(0)
     lines: int = 0
     clues: list[Clue] = field(default_factory=list)
-    timeouts: list[TimedOut] = field(default_factory=list)
+    timeouts: dict[int, TimedOut] = field(default_factory=dict)
     enqueued: dict[int, tuple[str, int, str]] = field(default_factory=dict)
     stacks: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
 
 def read_file(path: Path) -> Iterator[str]:
-    """Yield the lines of a log, gzip too.
+    """Yield the lines of a log, gzip too, of half an archive those that it still has.
 
     Raises:
         ChartgenError: It cannot be read.
     """
     try:
         with path.open("rb") as stream, gzip.open(stream) if stream.peek(2)[:2] == _GZIP else stream as source:
-            for line in iter(lambda: source.readline(_LONGEST_READ), b""):
+            left = _MOST_BYTES
+            while left > 0 and (line := source.readline(min(left, _LONGEST_READ))):
+                left -= len(line)
                 yield line.decode("utf-8", "replace")
-    except (OSError, EOFError) as error:
-        text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise ChartgenError(Problem(f"cannot be read: {text}", path)) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return  # its writer was killed
+    except OSError as error:
+        raise ChartgenError(Problem(f"cannot be read: {error.strerror or error}", path)) from None
 
 
 def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: range = range(0)) -> RunLog:
@@ -145,10 +149,14 @@ def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: r
     if box := _BOX_NAME.search(name):
         ranks = range(int(box[1]), int(box[1]) + 1)
     reading = _LogReading(RunLog(name, machine, ranks))
-    for line in islice(lines, _MOST_LINES):
-        for part in line.rstrip("\n").split("\r"):
+    left = _MOST_LINES
+    for line in lines:
+        for part in line.rstrip("\r\n").split("\r"):
             reading.take(part[:LONGEST])
+            left -= 1
         reading.log.lines += 1
+        if left <= 0:
+            break
     return reading.finish()
 
 
@@ -206,7 +214,7 @@ class _LogReading:
             for found in (match["mpi"], match["ray"], match["number"]):
                 if found:
                     first = self.log.ranks[0] if match["role"] == "default" and self.log.ranks else 0
-                    rank = int(found) + first
+                    rank = _rank(found, first)
         text = line[at:]
         if not timed and (match := _TIME.search(text, 0, _WITHIN)):
             self._year = int(match[1] or self._year)
@@ -221,27 +229,29 @@ class _LogReading:
         if cause is None or len(self.log.clues) >= _MOST_CLUES:
             return cause is not None
         if rank is None and (named := _RANK.search(text)):
-            rank = int(named[1])
+            rank = _rank(named[1])
         self._steps = 0
         self.log.clues.append(Clue(cause, place, text.strip(), rank, when=self._when))
         return True
 
     def _collective(self, rank: int | None, text: str, place: str) -> None:
         if match := _STATUS.search(text):
-            rank = int(match[3]) if rank is None else rank
-            self.log.enqueued[rank] = (match[2] or match[1], int(match[4]), place)
+            rank = _rank(match[3]) if rank is None else rank
+            if rank is not None:
+                self.log.enqueued[rank] = (match[2] or match[1], int(match[4]), place)
         elif (match := _TIMEOUT.search(text)) and "Watchdog" in text:
             named = _RANK.search(text)
-            rank = int(named[1]) if rank is None and named else rank
+            rank = _rank(named[1]) if rank is None and named else rank
             if rank is not None:
-                self.log.timeouts.append(TimedOut(place, text, rank, int(match[1]), match[2], match[3] or ""))
+                self.log.timeouts.setdefault(rank, TimedOut(place, int(match[1]), match[2], match[3] or ""))
 
     def _stack(self, rank: int | None, text: str, place: str) -> bool:
         """Collect the calls of a main thread; report whether the line was one."""
         frame = _FRAME.match(text)
         if frame and self._frames is not None:
             if len(self._frames) < _INNERMOST:
-                self._frames.append(f"{frame[3] or frame[4]} ({frame[1] or frame[5]}:{frame[2] or frame[6]})")
+                call = f"{frame[3] or frame[4]} ({frame[1] or frame[5]}:{frame[2] or frame[6]})"
+                self._frames.append(call[:_LONGEST_CALL])
             return True
         self._frames = None
         if _STACK.match(text) and not text.startswith("Thread 0x"):
@@ -260,9 +270,10 @@ class _LogReading:
     def _end_report(self) -> None:
         """Add the end of the rank in torchrun's report; its own message above is the better clue."""
         report, self._report = self._report, None
-        if not report or "exitcode" not in report:
+        numbers = [re.fullmatch(r"-?\d{1,9}", (report or {}).get(key, "")) for key in ("rank", "exitcode")]
+        if not report or not all(numbers):
             return
-        rank, code = int(report["rank"]), int(report["exitcode"])
+        rank, code = (int(number[0]) for number in numbers if number)
         host, when = report.get("host", ""), _seconds(report.get("time", ""), self._year)
         self.log.machine = self.log.machine or host
         cause = self._table.of_exit(code)
@@ -270,6 +281,11 @@ class _LogReading:
             text = f"rank {rank} ended with exit code {code}"
             self.log.clues.append(Clue(cause, report["place"], text, rank, host, when))
         self.log.clues = [_owned(each, rank) for each in self.log.clues]
+
+
+def _rank(digits: str, first: int = 0) -> int | None:
+    number = int(digits) + first
+    return number if number < _MOST_RANKS else None
 
 
 def _owned(clue: Clue, rank: int) -> Clue:
