@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from chartgen.checks.speed import Budget, JobSpeed
     from chartgen.estimator import Estimate, Range, StepTime
 
+_MOST = 1e18  # tokens, or a price; more is a mistake
 _THOUSANDS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
@@ -29,16 +31,26 @@ class TokenCount(click.ParamType[float]):
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Parse a number of tokens."""
         found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMBT]?)", str(value).upper())
-        if not found or not float(found[1]):
+        tokens = float(found[1]) * _THOUSANDS[found[2]] if found else 0
+        if not 0 < tokens <= _MOST:
             self.fail(f"{value!r} is not a number of tokens such as 300B or 1.5T", param, ctx)
-        return float(found[1]) * _THOUSANDS[found[2]]
+        return tokens
+
+
+class Price(click.FloatRange):
+    """A price that JSON can express."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse a number in its range; nan is in every range."""
+        found: float = super().convert(value, param, ctx)
+        return self.fail(f"{value!r} is not a price", param, ctx) if math.isnan(found) else found
 
 
 @click.command()
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True, shell_complete=complete_target)
 @values_options
 @click.option("--tokens", type=TokenCount(), help="Tokens of the whole training, such as 1T: adds days and cost.")
-@click.option("--price", type=click.FloatRange(min=0), help="Price of one GPU for an hour; default: a list price.")
+@click.option("--price", type=Price(min=0, max=_MOST), help="Price of one GPU for an hour; default: a list price.")
 @output_option
 @path_option
 def estimate(

@@ -200,7 +200,8 @@ def _with_program(program: Path, given: dict[str, Any]) -> dict[str, Any]:
     """Return values options with a program's file, below all flags."""
     key = program.name.replace("\\", "\\\\").replace(".", "\\.").replace(",", "\\,").replace("=", "\\=")
     place = ("launcher=torchrun", f"launchers.torchrun.program=/etc/chartgen/{program.name}")
-    file = f"launchers.torchrun.files.{key}={program}"
+    path = re.sub(r"[\\,]", r"\\\g<0>", str(program))
+    file = f"launchers.torchrun.files.{key}={path}"
     return {
         **given,
         "set_values": (*place, *given.get("set_values", ())),

@@ -22,6 +22,7 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "boolean": (bool, "true or false"),
     "array": (list, "a list"),
 }
+_LARGEST = 1e15  # of a number; more is a mistake, and infinity no number of rules or JSON
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,9 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
 
 def _mismatch(document: Document, value: Plain, field: Field, at: Keys) -> Problem | None:
     """Return the problem of a text that does not match the pattern of its field, or of a number that is too small."""
-    if field.positive and isinstance(value, int | float) and not value > 0:
-        return document.problem(f"{dotted(at)} must be more than 0, not {value}", at)
+    if field.positive and isinstance(value, int | float) and not 0 < value <= _LARGEST:
+        limit = "more than 0" if not value > 0 else f"at most {_LARGEST:g}"
+        return document.problem(f"{dotted(at)} must be {limit}, not {value}", at)
     if field.pattern is None or re.fullmatch(field.pattern[0], str(value)):
         return None
     return document.problem(f"{dotted(at)} {value!r} must be {field.pattern[1]}", at)

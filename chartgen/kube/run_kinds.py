@@ -23,6 +23,8 @@ from chartgen.kube.kinds import QUEUE_LABEL, TRAINING_RUNTIME, TRAINJOB, Kind, O
 
 _CONTROLLERS = {each.name: each for each in (JOB_CONTROLLER, *INSTALLED)}
 _BUILTIN = Path(__file__).parent.parent / "library"
+# k8s.io/apimachinery v0.36, pkg/util/validation: names become parts of paths of the API.
+_PLURAL, _KIND, _API = r"[a-z][a-z0-9]*", r"[A-Za-z][A-Za-z0-9]*", r"([a-z0-9.-]+/)?v[a-z0-9]+"
 _OWN: dict[Path, None] = {}  # folders of the user's, in the order in which they were named
 
 
@@ -79,7 +81,7 @@ class RunEnd:
             return None
         first, *rest = [find(status, path) for path in self.reason] or [None]
         phases = [find(status, path) for path in reversed(self.phase)]
-        attempt = f", attempt {max(int(find(status, self.restarts) or 0), 1)}" if self.starts else ""
+        attempt = f", attempt {max(_number(find(status, self.restarts)), 1)}" if self.starts else ""
         return ": ".join(str(each) for each in (first or next(filter(None, phases)), *rest) if each) + attempt
 
     def has_finished(self, run: Object) -> bool:
@@ -98,12 +100,12 @@ class RunEnd:
 
     def count_restarts(self, run: Object) -> int:
         """Count how often the controller has started the whole run again."""
-        found = int(find(run.get("status", {}), self.restarts) or 0)
+        found = _number(find(run.get("status", {}), self.restarts))
         return max(0, found - int(self.failures and self.failure(run) is not None))
 
     def most_restarts(self, run: Object) -> int:
         """Return how often the controller may start the whole run again."""
-        return int(find(run["spec"], self.most or self.starts) or 0) - bool(self.starts)
+        return _number(find(run["spec"], self.most or self.starts)) - bool(self.starts)
 
     def _phase_in(self, status: Mapping[str, Any], patterns: Iterable[str]) -> bool:
         text = "/".join(str(find(status, path) or "") for path in self.phase)
@@ -149,6 +151,11 @@ def find(item: Any, path: str) -> Any:
     for key in path.split("."):
         item = item.get(key) if isinstance(item, Mapping) else None
     return item
+
+
+def _number(value: Any) -> int:
+    """Return a number of an object; 0 for anything else, since the kind may be a stranger's."""
+    return value if isinstance(value, int) else 0
 
 
 def know_kinds(folders: Iterable[Path]) -> None:
@@ -246,21 +253,38 @@ def _read_kind(file: Path) -> RunKind | None:
     if not run:
         return None
     try:
-        ends: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in run.get("ends", {}).items()
-        }
         return RunKind(
-            kind=Kind(data["api"], data["kind"], run["plural"]),
-            name=run.get("title", data["kind"]),
-            pods=tuple(run["pods"]),
+            kind=Kind(_text(data["api"], _API), _text(data["kind"], _KIND), _text(run["plural"], _PLURAL)),
+            name=_text(run.get("title", data["kind"])),
+            pods=tuple(map(_pods, run["pods"])),
             controller=_controller(run.get("controller", {}), data),
-            status=RunEnd(**ends),
-            suspend=run.get("suspend", "suspend"),
-            pod_owner=run.get("podOwner", ""),
-            started_by=run.get("startedBy", ""),
+            status=RunEnd(**{name: _like(getattr(RunEnd, name), value) for name, value in run.get("ends", {}).items()}),
+            suspend=_text(run.get("suspend", "suspend")),
+            pod_owner=_text(run.get("podOwner", "")),
+            started_by=_text(run.get("startedBy", "")),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ChartgenError(Problem(f"run is not complete: {error}", file, hint="see `chartgen show jobset`")) from None
+
+
+def _text(value: Any, pattern: str = ".*") -> str:
+    if not isinstance(value, str) or not re.fullmatch(pattern, value):
+        raise TypeError(f"{value!r} is not its text")
+    return value
+
+
+def _like(default: Any, value: Any) -> Any:
+    """Return a value of the type of another: a switch, a text, or texts."""
+    if isinstance(default, bool):
+        return value is True
+    return tuple(map(_text, value)) if isinstance(default, tuple) else _text(value)
+
+
+def _pods(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    for key in ("each", "object", "name", "called", "template"):
+        _text(row.get(key, ""))
+    _like((), row.get("count", ()))
+    return row
 
 
 def _controller(given: Mapping[str, Any], data: Mapping[str, Any]) -> Controller:

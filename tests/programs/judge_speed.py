@@ -154,7 +154,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         rows = json.loads(options.rows.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         parser.error(f"{options.rows}: {error}")
     if not isinstance(rows, list):
         parser.error(f"{options.rows}: no list of rows")
@@ -174,7 +174,7 @@ def _line(row: Mapping[str, Any]) -> str:
         return f"{row.get('model')} on {row.get('system')}: {row['reason']}"
     error = "" if row["error"] is None else f", measured {row['measured']:.0f}, {row['error']:+.0%}"
     range_of = f"{row['middle']:.0f} ({row['low']:.0f} to {row['high']:.0f}) tokens/s"
-    run = f"{row['model']} on {row['gpus']:.0f} {row['system']}, {row['precision']}, {row['container']}"
+    run = f"{row['model']} on {row['gpus']} {row['system']}, {row['precision']}, {row['container']}"
     return f"{run}: {range_of}{error}"
 
 
