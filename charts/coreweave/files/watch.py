@@ -168,7 +168,10 @@ def leave_box(code: int, tail: bytes) -> None:
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         rank, pod = os.environ.get("RANK", "0"), os.environ.get("HOSTNAME", "")
         head = f"blackbox: {when} rank {rank} ended with exit code {code} in pod {pod}; {'; '.join(found)}"
-        (BOX / f"rank-{rank}.log").write_bytes(tail + f"\n{' '.join(head.split())}\n".encode())
+        # whoever may write there could have left a link to another file, or a pipe that nobody reads
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with os.fdopen(os.open(BOX / f"rank-{rank}.log", flags, 0o644), "wb") as file:
+            file.write(tail + f"\n{' '.join(head.split())}\n".encode())
     except OSError as error:
         sys.stderr.write(f"chartgen: no black box: {error}\n")
 
