@@ -10,7 +10,7 @@ from chartgen.answers import Shape, answer_schema
 
 def shapes() -> dict[str, Shape]:
     """Return the content of every answer; a changed meaning or a removed key needs a new version."""
-    return {**_of_charts(), **_of_releases(), **_of_machines()}
+    return {**_of_charts(), **_of_estimates(), **_of_releases(), **_of_machines()}
 
 
 def answer_schemas() -> dict[str, str]:
@@ -22,13 +22,38 @@ def answer_schemas() -> dict[str, str]:
 
 
 def _of_charts() -> dict[str, Shape]:
-    from chartgen.checks.speed import Budget
     from chartgen.cli.list import ListRow
     from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts, WorkloadFacts
-    from chartgen.estimator import Range, StepTime
     from chartgen.findings import Level, Severity
     from chartgen.linter.selection import BASELINE
     from chartgen.reports import FINDINGS, FindingRow
+
+    machine = {"name": str, "gpus": int, "gpu": str}
+    return {
+        FINDINGS: {"findings": [FindingRow]},
+        BASELINE: {"findings": [{"rule": str, "path": str, "message": str, "count": int}]},
+        "fragment/v1": FragmentFacts,
+        "launcher/v1": LauncherFacts,
+        "preset/v1": PresetFacts,
+        "list/v1": {"kind": str, "items": [ListRow]},
+        "rules/v1": {"rules": [{"rule": str, "level": Level, "severity": Severity, "meaning": str}]},
+        "workload/v1": WorkloadFacts,
+        "target/v1": {
+            "name": str,
+            "description": str,
+            "workload": str,
+            "extends": [str],
+            "own": dict[str, list[str]],
+            "machines": [machine],
+            "launchers": [str],
+            "slots": dict[str, list[str]],
+        },
+    }
+
+
+def _of_estimates() -> dict[str, Shape]:
+    from chartgen.checks.speed import Budget
+    from chartgen.estimator import Range, StepTime
 
     layout = {
         "place": int,
@@ -60,29 +85,10 @@ def _of_charts() -> dict[str, Shape]:
         "reason": str,
         "budget": Budget | None,
     }
-    machine = {"name": str, "gpus": int, "gpu": str}
     return {
-        FINDINGS: {"findings": [FindingRow]},
-        BASELINE: {"findings": [{"rule": str, "path": str, "message": str, "count": int}]},
         "estimate/v1": speed,
         "estimates/v1": {"estimates": [speed]},
-        "fragment/v1": FragmentFacts,
-        "launcher/v1": LauncherFacts,
-        "preset/v1": PresetFacts,
         "layouts/v1": {"layouts": [layout], "found": int},
-        "list/v1": {"kind": str, "items": [ListRow]},
-        "rules/v1": {"rules": [{"rule": str, "level": Level, "severity": Severity, "meaning": str}]},
-        "workload/v1": WorkloadFacts,
-        "target/v1": {
-            "name": str,
-            "description": str,
-            "workload": str,
-            "extends": [str],
-            "own": dict[str, list[str]],
-            "machines": [machine],
-            "launchers": [str],
-            "slots": dict[str, list[str]],
-        },
     }
 
 
