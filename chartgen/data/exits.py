@@ -8,12 +8,14 @@ from typing import Any
 
 from chartgen.helm.yaml import load_file, require_map
 
+_FILE = Path(__file__).with_name("exits.yaml")
+
 
 @lru_cache(maxsize=1)
 def exit_codes() -> dict[int, dict[str, Any]]:
     """Return what follows each exit code, and its cause."""
-    table = require_map(load_file(Path(__file__).with_name("exits.yaml")), "the table of exit codes")
-    return {int(code): dict(row) for code, row in table.items()}
+    table: dict[Any, Any] = dict(require_map(load_file(_FILE), "the table of exit codes"))
+    return {int(code): row for code, row in table.items()}
 
 
 def final_exits() -> list[int]:

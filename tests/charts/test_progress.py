@@ -15,7 +15,7 @@ from userlib import composed, write
 
 from chartgen.data.exits import final_exits
 from chartgen.helm.manifests import objects, render
-from chartgen.helm.values import load_values
+from chartgen.helm.values import load_values, merge_values
 
 OWN = ("launcher=torchrun", "launchers.torchrun.image=example.com/own:1", "launchers.torchrun.program=/own.py")
 
@@ -25,9 +25,8 @@ def made(folder: Path, *sets: str, kind: str = "jobset", own: tuple[str, ...] = 
     target = target.replace("[nvidia", "[volcano-queue, nvidia") if kind == "volcano-job" else target
     write(folder, {"targets/lab.yaml": target if kind == "rayjob" else target.replace("nemo-rl, ", "")})
     values = load_values((), set_values=(*own, "nodes=1", "gpusPerNode=1", "storage.outputs.from=pvc://results", *sets))
-    if launchers:
-        values.data["launchers"]["torchrun"] |= launchers
-    return objects(render(composed(folder, "lab"), RELEASE, NAMESPACE, values.data))
+    data = merge_values(values.data, {"launchers": {"torchrun": launchers or {}}})
+    return objects(render(composed(folder, "lab"), RELEASE, NAMESPACE, data))
 
 
 def of_kind(folder: Path, kind: str, *, saves: bool) -> Objects:
