@@ -167,7 +167,12 @@ def reference() -> dict[str, str]:
     for section, found in catalogue().items():
         text += f"\n## {section}\n\n{_SECTIONS[section]}\n"
         text += "".join(_page(rule, of_lint=section in _OF_LINT) for rule in found)
-    return {"findings.md": text, "extending.md": f"<!-- {_MARK} -->\n{extending_page()}"}
+    return {"findings.md": text, "extending.md": marked_page(extending_page())}
+
+
+def marked_page(text: str) -> str:
+    """Return a page with the mark of generated files as a comment."""
+    return f"<!-- {_MARK} -->\n{text}"
 
 
 def stale(files: dict[str, str], folder: Path) -> list[Path]:
