@@ -48,7 +48,7 @@ def _rows(command: click.Command) -> Iterator[tuple[str, str]]:
 
 
 def _table(rows: list[tuple[str, str]]) -> str:
-    lines = [f"| `{_cell(name)}` | {_cell(meaning)} |" for name, meaning in rows]
+    lines = [f"| `{name.replace('|', ' or ')}` | {_cell(meaning)} |" for name, meaning in rows]
     return "\n".join(["| option | meaning |", "|---|---|", *lines, ""])
 
 
@@ -69,7 +69,9 @@ def _block(paragraph: str) -> str:
 
 def _usage(name: str, command: click.Command, shared: list[tuple[str, str]]) -> str:
     """Return the form of the command, with the names of its shared options."""
-    arguments = [part.make_metavar(click.Context(command)) for part in command.params if isinstance(part, click.Argument)]
+    arguments = [
+        part.make_metavar(click.Context(command)) for part in command.params if isinstance(part, click.Argument)
+    ]
     options = ", ".join(f"`{row[0].split(' ')[0].rstrip(',')}`" for row in _rows(command) if row in shared)
     form = f"`{' '.join(['chartgen', name, *arguments])}`"
     return f"{form}{f', and {options}' if options else ''}\n"
