@@ -28,9 +28,6 @@ def find_runs(
     """Return the release's own runs, without the Jobs of a JobSet.
 
     Args:
-        cluster: The cluster of the release.
-        release: Its name.
-        namespace: Its namespace.
         deleting: Include runs in deletion.
         needed: Whether the caller needs a kind that the user may not list. Runs of the other kinds are missing then,
             and `cluster.unread` contains the permission.

@@ -58,7 +58,6 @@ class Subject:
     """A chart to lint.
 
     Args:
-        chart: Its texts.
         folder: Its folder; None for a chart in memory.
         presets: Name -> values, or their files with the lowest layer first.
         bare: Whether to render it without values too.
@@ -256,7 +255,6 @@ class _Work:
         """Start lint and render with values; a library chart renders nothing.
 
         Args:
-            preset: The values.
             once: Whether one render, for the newest Kubernetes, is enough.
 
         The lint of Helm 3 always applies a schema (3.22.0, pkg/lint/rules/values.go), so it is left out if a schema

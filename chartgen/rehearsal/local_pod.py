@@ -66,9 +66,7 @@ def plan_execution(
     """Return the program that the kubelet would run for a pod of a run.
 
     Args:
-        objects: The rendered objects of a chart.
         root: The parent folder of the mounts; it need not exist.
-        rank: The pod's number.
         overrides: Variables that override the pod's. By default MASTER_ADDR is this machine.
         places: Folders that replace further paths of the container.
 
@@ -126,7 +124,6 @@ def start_process(execution: Execution, image: Mapping[str, str], **streams: Any
     """Start the first process of a prepared container.
 
     Args:
-        execution: The prepared container.
         image: The variables of the image, and those from objects outside the chart, by the same names.
         streams: Arguments of `subprocess.Popen` for its streams.
 
@@ -198,7 +195,6 @@ def kill(execution: Execution, group: int = 0) -> None:
     """Kill all processes of the container, orphans included.
 
     Args:
-        execution: The started container.
         group: The process group of its first process, the only identification without /proc, as on macOS.
     """
     if group:
