@@ -79,6 +79,12 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         caught += [Finding(SCHEMA, problem) for problem in misplaced]
         if check_values(_opened(chart, chart.files[SCHEMA_FILE]), values):
             return in_order([*caught, *unanswered(chart)])
+    from chartgen.checks.automatic import FITTING, decide
+
+    try:
+        values = decide(chart, values).values
+    except ChartgenError as error:
+        return in_order([*caught, *(Finding(FITTING.id, problem) for problem in error.problems)])
     job = job_of(chart, values)
     if not job:
         return in_order([*caught, *unanswered(chart)])
@@ -143,7 +149,9 @@ def readable_job(target: Target, values: Values) -> Job:
     chart = compose_interface(target)
     if misfits := check_values(chart, values):
         raise ChartgenError(misfits)
-    return Job(effective_values(chart, values), target)
+    from chartgen.checks.automatic import decide
+
+    return Job(effective_values(chart, decide(chart, values).values), target)
 
 
 def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.options import (
+    decided,
     find_chart,
     new_release_argument,
     note,
@@ -75,6 +76,7 @@ def exec_pod(
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
+    values = decided(chart, values)
     validate(chart, values)
     found = objects(render_chart(chart, release, "default", values.data))
     if root is None:

@@ -10,6 +10,8 @@ import click
 
 from chartgen.cli.options import (
     Duration,
+    decided,
+    find_chart,
     library,
     note,
     output_option,
@@ -59,7 +61,8 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -
     from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import rehearse as rehearse_target
 
-    values = read_values(options)
+    chart = find_chart(target, path, options["workload"], values_only=True)
+    values = decided(chart, read_values(options))
     result = rehearse_target(load_target(target, library(path)), values, on_plan=show_plan, progress=note, **options)
     _show(result, output)
     if not result.verdict.ok:

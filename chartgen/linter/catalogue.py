@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chartgen.checks import CHECKS, SCHEMA
+from chartgen.checks.automatic import FITTING
 from chartgen.checks.site_file import SITE
 from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer import fragment, launcher, policies, rules, target, workload
@@ -67,6 +68,7 @@ _VALUES = (
     SITE,
 )
 _JOBS = (
+    FITTING,
     Rule(
         REFUSED,
         "A rule of one of the chart's fragments, of its launcher or of its workload kind refuses the values.",
