@@ -71,7 +71,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
       chartgen lint oci://registry.example.com/charts/train:1.2.0
       chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
     """
-    from chartgen.composer.library import SETTINGS
+    from chartgen.composer.folder_settings import SETTINGS
     from chartgen.findings import exit_code
     from chartgen.linter.run import Settings, lint_all
     from chartgen.reports import format_findings

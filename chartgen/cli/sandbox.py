@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_sandbox
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import library, note, output_option, path_option, read_values, target_argument, values_options
 from chartgen.cli.output import show_answer
 from chartgen.visible import counted
@@ -22,7 +23,7 @@ def sandbox() -> None:
     """Keep a control plane running, to try helm, kubectl and chartgen by hand."""
 
 
-@sandbox.command("up")
+@sandbox.command("up", cls=FolderCommand)
 @target_argument
 @values_options
 @click.option("--name", default="sandbox", show_default=True, help="Name of the sandbox.")
