@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_target
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     decided,
     find_chart,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from chartgen.releases.history import RevisionRecord
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @release_argument
 @values_options
 @click.option(

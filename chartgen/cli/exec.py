@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     decided,
     find_chart,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from chartgen.rehearsal.local_pod import Execution
 
 
-@click.command("exec")
+@click.command("exec", cls=FolderCommand)
 @target_argument
 @new_release_argument
 @values_options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import library, path_option, read_values, target_argument, values_options
 from chartgen.cli.output import show_answer
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from chartgen.checks.layouts import Layout
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @target_argument
 @values_options
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs of the run; default: the values' own.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     F,
     decided,
@@ -49,7 +50,7 @@ def chart_options(command: F) -> F:
     return command
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @chart_options
 def install(**options: Any) -> None:
     """Install a target's chart, or a chart folder, as a new release.
@@ -67,7 +68,6 @@ def install(**options: Any) -> None:
 def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
     from chartgen.checks import check, raise_errors
-    from chartgen.composer.origin import origin_of
 
     values = read_values(options)
     chart = find_chart(options["target"], options["path"], options["workload"], values=values)
@@ -78,9 +78,7 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
         with untouched():
             action, last = _action(action, cluster, place, options)
             values = decided(chart, values, last.values if last else None)
-            # a setup chart takes the values of its run chart, but the checks of those do not apply
-            if not origin_of(chart).setup:
-                show_warnings(found)
+            show_warnings(found)
             rollout = _prepare(action, cluster, place, chart, values, options)
             if options["dry_run"]:
                 show_preview(rollout, options["output"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from chartgen.cli.completion import complete_key, complete_preset, complete_release, complete_target, complete_workload
+from chartgen.cli.folder import with_folder
 from chartgen.visible import one_line
 
 if TYPE_CHECKING:
@@ -191,7 +192,10 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
     """
     from chartgen.helm.values import load_values
 
-    given = {name: options.pop(name, ()) for name in _NAMES}
+    target = target or click.get_current_context().params.get("target") or ""
+    given, line = with_folder({name: options.pop(name, ()) for name in _NAMES}, target)
+    if line:
+        note(line)
     if program := given.pop("program_file"):
         given = _with_program(program, given)
     layers = _preset_layers(given.pop("preset_names"), target)
@@ -218,13 +222,11 @@ def _preset_layers(names: tuple[str, ...], target: str) -> list[Path]:
     from chartgen.composer.presets import preset_layers
     from chartgen.errors import Problem, UsageError
 
-    params = click.get_current_context().params
-    target = target or params.get("target") or ""
     if chart := _read_chart(target):
         target = origin_of(chart).name
     if not target:
         raise UsageError(Problem("--preset needs a target", hint="add --target, or pass the preset's file with -f"))
-    opened = library(params.get("path") or ())
+    opened = library(click.get_current_context().params.get("path") or ())
     return [file for name in names for file in preset_layers(name, target, opened)]
 
 
@@ -347,9 +349,14 @@ def show_plan(plan: Plan) -> None:
     """Print a plan to stderr."""
     from chartgen.releases.plan import describe_plan
 
-    click.echo("Plan", err=True)
-    for label, text in describe_plan(plan):
-        click.echo(f"  {label:<11} {text}", err=True)
+    show_lines("Plan", describe_plan(plan))
+
+
+def show_lines(title: str, lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines of (label, text) below a title to stderr."""
+    click.echo(title, err=True)
+    for label, text in lines:
+        click.echo(f"  {label:<11} {one_line(text)}", err=True)
 
 
 def show_table(rows: list[tuple[str, str]]) -> None:

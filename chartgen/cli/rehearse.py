@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     Duration,
     decided,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from chartgen.rehearsal.verdict import Verdict
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @target_argument
 @values_options
 @click.option("--release", default="rehearsal", show_default=True, help="Release name.")

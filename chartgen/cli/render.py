@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     decided,
     find_chart,
@@ -20,7 +21,7 @@ from chartgen.cli.options import (
 from chartgen.cli.output import emit
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @target_argument
 @new_release_argument
 @values_options

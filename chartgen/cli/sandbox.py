@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_sandbox
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     decided,
     find_chart,
@@ -32,7 +33,7 @@ def sandbox() -> None:
     """Keep a control plane running, to try helm, kubectl and chartgen by hand."""
 
 
-@sandbox.command("up")
+@sandbox.command("up", cls=FolderCommand)
 @target_argument
 @values_options
 @click.option("--name", default="sandbox", show_default=True, help="Name of the sandbox.")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chartgen.composer.folder_settings import folder_settings
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 
 BUILTIN = Path(__file__).parent.parent / "library"
@@ -19,7 +20,6 @@ KINDS = {
     "policy": "policies",
 }
 _ONE_FILE = ("target", "policy")  # the others are folders
-SETTINGS = "chartgen.yaml"
 ENTRY_POINT_GROUP = "chartgen.library"
 # Names become parts of file names, template names and Kubernetes names.
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
@@ -162,7 +162,7 @@ def open_library(paths: Sequence[Path] = (), *, settings: bool = True) -> Librar
         UsageError: A folder does not exist or has none of the sub-folders.
     """
     from_environment = [Path(part) for part in os.environ.get("CHARTGEN_PATH", "").split(os.pathsep) if part]
-    roots = [*(_of_settings() if settings else ()), *from_environment, *paths]
+    roots = [*(folder_settings().path if settings else ()), *from_environment, *paths]
     problems = []
     for root in roots:
         if not root.is_dir():
@@ -178,32 +178,6 @@ def open_library(paths: Sequence[Path] = (), *, settings: bool = True) -> Librar
 
         know_kinds(own)
     return Library(tuple(dict.fromkeys((BUILTIN, *own))))
-
-
-def _of_settings() -> list[Path]:
-    """Return the folders that the settings of the working directory name.
-
-    Raises:
-        UsageError: The file, or one of the folders, lies elsewhere: a pull request may have written it.
-    """
-    if not os.path.isfile(SETTINGS):  # noqa: PTH113  the fastest, in every command
-        return []
-    if not _is_here(Path(SETTINGS)):
-        raise UsageError(Problem("is a link out of this folder", SETTINGS, hint="replace the link by a copy"))
-    from chartgen.composer.definition import Field, read_definition
-
-    field = Field("array", "folders with definitions and policies, as --path", required=True, item="string")
-    _, data = read_definition(Path(SETTINGS), {"path": field})
-    folders = [Path(str(folder)) for folder in data["path"]]  # type: ignore[union-attr]
-    if outside := [folder for folder in folders if not _is_here(folder)]:
-        hint = "name folders below this one; --path and CHARTGEN_PATH name others"
-        raise UsageError(Problem(f"{folder} lies elsewhere", SETTINGS, hint=hint) for folder in outside)
-    return folders
-
-
-def _is_here(path: Path) -> bool:
-    """Report whether a path is below the working directory, also after its links."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(Path.cwd()))
 
 
 def _names(roots: Sequence[Path], kind: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chartgen.checks import CHECKS, SCHEMA
 from chartgen.checks.automatic import FITTING
-from chartgen.checks.site_file import SITE
+from chartgen.checks.site_file import PLACEHOLDER, SITE
 from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer import fragment, launcher, policies, rules, target, workload
 from chartgen.composer.definition import definition_schema
@@ -66,6 +66,7 @@ _VALUES = (
         "values.schema.json of the chart",
     ),
     SITE,
+    PLACEHOLDER,
 )
 _JOBS = (
     FITTING,
