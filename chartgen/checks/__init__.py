@@ -26,7 +26,7 @@ from chartgen.checks.site_file import foreign_sites, placeholders
 from chartgen.checks.training import TRAINING
 from chartgen.checks.values import check_values, effective_values, place
 from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
-from chartgen.composer.assembly import compose_interface
+from chartgen.composer.composed import composed_chart
 from chartgen.composer.origin import TARGET, Composed, Unknown, origin_of
 from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -148,7 +148,7 @@ def readable_job(target: Target, values: Values) -> Job:
     Raises:
         ChartgenError: A value does not fit the schema.
     """
-    chart = compose_interface(target)
+    chart = composed_chart("compose_interface", target)
     if misfits := check_values(chart, values):
         raise ChartgenError(misfits)
     from chartgen.checks.automatic import decide
@@ -160,8 +160,6 @@ def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:
     """Report values of a changed chart that no check expects: its schema may accept them, or its defaults lack them."""
     if isinstance(chart.origin, Composed) and not chart.origin.by_annotation:
         return []
-    from chartgen.composer.composed import composed_chart
-
     interface = composed_chart("compose_interface", job.target, job.workload)
     own = interface.files[SCHEMA_FILE]
     if chart.files.get(SCHEMA_FILE) != own and (misfits := check_values(_opened(chart, own), values)):

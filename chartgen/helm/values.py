@@ -27,8 +27,7 @@ class Origin(NamedTuple):
     column: int = 0
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """One values file or flag, with which to find the origin of a value.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from chartgen.checks import CHECKS, SCHEMA
@@ -144,8 +143,7 @@ def _merged(rules: Iterable[Rule]) -> list[Rule]:
     for rule in rules:
         found.setdefault(rule.id, []).append(rule)
     return [
-        replace(
-            every[0],
+        every[0]._replace(
             remedy="; ".join(dict.fromkeys(rule.remedy for rule in every)),
             source="; ".join(dict.fromkeys(rule.source for rule in every)),
         )

@@ -145,7 +145,7 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
     # Helm's lint renders too, and reports the same obstacle a second time.
     kept = (each for each in kept if each.rule != "helm-lint" or (each.problem.path, each.problem.line) not in failed)
     found = (placed(each, subject.folder, sources) for each in kept)
-    done.findings = in_order(replace(finding, level=level_of(finding.rule)) for finding in found)
+    done.findings = in_order(finding._replace(level=level_of(finding.rule)) for finding in found)
     return done
 
 
