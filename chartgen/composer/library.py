@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,17 +103,13 @@ class Library:
 
     def machine_types(self) -> Iterator[MachineType]:
         """Yield the machine types of all targets, by target; what is wrong in a target's file is for its own user."""
-        from chartgen.helm.yaml import load_file, require_map
+        from chartgen.composer.target import target_content
 
         for target in self.names("target"):
-            try:
-                content = require_map(load_file(self.find("target", target)), "a target")
-            except ChartgenError:
-                continue
-            machines, platform = content.get("machines"), str(content.get("platform"))
-            for name, facts in machines.items() if isinstance(machines, dict) else ():
-                known = facts if isinstance(facts, dict) else {}
-                yield MachineType(name, str(known.get("gpu")), str(known.get("gpus")), target, platform)
+            with suppress(ChartgenError):
+                _, found = target_content(target, self)
+                for name, facts in found["machines"].items():
+                    yield MachineType(name, facts["gpu"], str(facts["gpus"]), target, found["platform"])
 
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""
