@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chartgen.errors import ChartgenError, UsageError, did_you_mean
+from chartgen.errors import ChartgenError, UsageError
 from chartgen.helm.yaml import dotted, load_file
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ def lineage(name: str, library: Library) -> list[str]:
             break
         if parent in names:
             raise ChartgenError(document.problem(f"{parent!r} extends {name!r} itself", ("extends",), "name another"))
-        if parent not in (known := library.names("target")):
-            raise UsageError(document.problem(f"unknown target {parent!r}", ("extends",), did_you_mean(parent, known)))
+        try:
+            library.find("target", parent)
+        except UsageError as error:
+            problem = error.problems[0]
+            raise UsageError(document.problem(problem.message, ("extends",), problem.hint)) from None
         names.append(parent)
     return names
 

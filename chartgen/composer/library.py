@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 
@@ -103,13 +104,28 @@ class Library:
 
     def machine_types(self) -> Iterator[MachineType]:
         """Yield the machine types of all targets, by target; what is wrong in a target's file is for its own user."""
-        from chartgen.composer.target import target_content
-
         for target in self.names("target"):
             with suppress(ChartgenError):
-                _, found = target_content(target, self)
-                for name, facts in found["machines"].items():
-                    yield MachineType(name, facts["gpu"], str(facts["gpus"]), target, found["platform"])
+                machines, platform = self._machines_of(target)
+                for name, facts in machines.items():
+                    yield MachineType(name, str(facts.get("gpu")), str(facts.get("gpus")), target, platform)
+
+    def _machines_of(self, target: str, below: tuple[str, ...] = ()) -> tuple[dict[str, Any], str]:
+        """Return the machines of a target with those of the targets that it extends, and its platform."""
+        from chartgen.helm.yaml import load_file, require_map
+
+        content: dict[str, Any] = require_map(load_file(self.find("target", target)), "a target")
+        own = content.get("machines")
+        machines = (
+            {name: facts for name, facts in own.items() if isinstance(facts, dict)} if isinstance(own, dict) else {}
+        )
+        parent, platform = content.get("extends"), content.get("platform")
+        if parent in self.names("target") and parent not in (*below, target):
+            theirs, of_parent = self._machines_of(parent, (*below, target))
+            machines |= {name: {**facts, **machines.get(name, {})} for name, facts in theirs.items()}
+            platform = platform or of_parent
+        left_out = content.get("leaveOut") or ()
+        return {name: facts for name, facts in machines.items() if name not in left_out}, str(platform)
 
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""

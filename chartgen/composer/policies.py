@@ -142,7 +142,7 @@ def _refused_parts(policy: Policy) -> Iterator[Problem]:
     for field in policy.data.get("pods", {}).get("podSpec", {}):
         if f"{field}.yaml" in SLOTS:
             hint = f"write it into pods.{field}" if field in PODS else "no policy sets it"
-            yield policy.document.problem(f"{field} is no other field of the pod", ("pods", "podSpec", field), hint)
+            yield policy.document.problem(f"{field} has a place of its own", ("pods", "podSpec", field), hint)
 
 
 def _parts_of_pods(data: dict[str, Any]) -> Iterator[tuple[Keys, int, Any, str]]:

@@ -293,7 +293,8 @@ def load_target(name: str, library: Library | None = None) -> Target:
         ChartgenError: Problems of their files.
     """
     library = library or open_library()
-    document, meta = target_content(name, library)
+    _, *parents = names = lineage(name, library)
+    document, meta = _whole([library.find("target", each) for each in names])
     offered = meta["launchers"]
     if not offered:
         raise ChartgenError(document.problem("launchers must not be empty", ("launchers",)))
@@ -317,26 +318,22 @@ def load_target(name: str, library: Library | None = None) -> Target:
         document=document,
         library=library,
         kubernetes=meta.get("kubernetes", _NATIVE_SIDECARS),
-        parents=tuple(lineage(name, library)[1:]),
+        parents=tuple(parents),
         policies=load_policies(library),
     )
 
 
-def target_content(name: str, library: Library) -> tuple[Document, dict[str, Any]]:
-    """Return a target's file, and its content with that of the files that it extends.
-
-    Raises:
-        ChartgenError: Problems of these files.
-    """
-    *extending, last = (library.find("target", each) for each in lineage(name, library))
+def _whole(paths: Sequence[Path]) -> tuple[Document, dict[str, Any]]:
+    """Return a target's file, and its content with that of the files that it extends."""
+    *extending, last = paths
     document, found = read_definition(last, FIELDS)
     meta: dict[str, Any] = {"launchers": LAUNCHERS, **found}
     for path in reversed(extending):
         document, own = read_definition(path, _EXTENDING)
         meta = extended(meta, own, document)
         machines: Any = own.get("machines", {})
-        for key in meta["machines"].keys() & machines:
-            if problems := list(check_fields(document, meta["machines"][key], MACHINE_FIELDS, ("machines", key))):
+        for name in meta["machines"].keys() & machines:
+            if problems := list(check_fields(document, meta["machines"][name], MACHINE_FIELDS, ("machines", name))):
                 raise ChartgenError(problems)
     return document, meta
 

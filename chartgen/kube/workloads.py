@@ -65,7 +65,7 @@ def why_no_run(chart: str, items: Iterable[Object]) -> Problem:
         return Problem(f"{chart} contains no job", hint="a setup chart has none: name the chart of a target")
     names = " and ".join(sorted({f"{each['kind']} ({each['apiVersion']})" for each in strange}))
     hint = "--path, CHARTGEN_PATH or chartgen.yaml names the folder of its workload.yaml, which states `run`"
-    return Problem(f"{chart} is unchecked: {names} is no kind of run that is known here", hint=hint)
+    return Problem(f"{chart} is unchecked: nothing here knows the kind {names}", hint=hint)
 
 
 def _of_release(cluster: Cluster, kind: Kind, release: str, namespace: str) -> list[Object]:
