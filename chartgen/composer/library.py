@@ -105,7 +105,7 @@ class Library:
     def machine_types(self) -> Iterator[MachineType]:
         """Yield the machine types of all targets, by target; what is wrong in a target's file is for its own user."""
         for target in self.names("target"):
-            with suppress(ChartgenError):
+            with suppress(ChartgenError, AttributeError, TypeError):
                 machines, platform = self._machines_of(target)
                 for name, facts in machines.items():
                     yield MachineType(name, str(facts.get("gpu")), str(facts.get("gpus")), target, platform)
@@ -115,16 +115,12 @@ class Library:
         from chartgen.helm.yaml import load_file, require_map
 
         content: dict[str, Any] = require_map(load_file(self.find("target", target)), "a target")
-        own = content.get("machines")
-        machines = (
-            {name: facts for name, facts in own.items() if isinstance(facts, dict)} if isinstance(own, dict) else {}
-        )
-        parent, platform = content.get("extends"), content.get("platform")
+        machines, parent, platform = {**content.get("machines", {})}, content.get("extends"), content.get("platform")
         if parent in self.names("target") and parent not in (*below, target):
             theirs, of_parent = self._machines_of(parent, (*below, target))
             machines |= {name: {**facts, **machines.get(name, {})} for name, facts in theirs.items()}
             platform = platform or of_parent
-        left_out = content.get("leaveOut") or ()
+        left_out = content.get("leaveOut", ())
         return {name: facts for name, facts in machines.items() if name not in left_out}, str(platform)
 
     def names(self, kind: str) -> list[str]:
