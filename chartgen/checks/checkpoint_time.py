@@ -38,7 +38,7 @@ def best_interval(save: float, gpus: int) -> float:
 def rounded_steps(seconds: float, step: float) -> int:
     """Return the steps that fit into a time, 1 at least, cut to two digits."""
     steps = max(int(seconds / step), 1)
-    unit = 10 ** max(len(str(steps)) - 2, 0)
+    unit: int = 10 ** max(len(str(steps)) - 2, 0)
     return steps // unit * unit
 
 
