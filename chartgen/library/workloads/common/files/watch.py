@@ -194,6 +194,7 @@ class Watch:
         if self._dead is None:
             self._dead = time.monotonic() + DYING
             self._program.send_signal(signal.SIGABRT)
+            self._program.send_signal(signal.SIGCONT)  # a stopped process would take no other signal
 
 
 def leave_box(code: int, tail: bytes) -> None:
