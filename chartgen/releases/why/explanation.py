@@ -11,7 +11,7 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 from chartgen.releases.why.flight_recorder import Stuck, find_stuck, rank_of_dump, read_dump
-from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file, read_run_log
+from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file
 from chartgen.visible import counted
 
 _SHOWN = 5  # lines of evidence
@@ -73,7 +73,7 @@ def explain_files(places: Iterable[Path]) -> Explanation:
             rank = rank_of_dump(path)
             dump = None if rank is None else read_dump(path)
             if rank is None or dump is None:
-                logs.append(read_run_log(path.name, read_file(path)))
+                logs.append(read_file(path))
             else:
                 dumps[rank], names[rank] = dump, path.name
         except ChartgenError as error:
@@ -101,7 +101,10 @@ def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Seq
         stuck: What its Flight Recorder dumps show.
         examined: What else was read.
     """
-    read = (*(f"{log.name}: {counted(log.lines, 'line')}" for log in logs), *examined)
+    read = (
+        *(f"{log.name}: {'the last ' if log.skipped else ''}{counted(log.lines, 'line')}" for log in logs),
+        *examined,
+    )
     clues = sorted((clue for log in logs for clue in log.clues), key=_order)
     first = clues[0] if clues else None
     if first is None or first.cause.level == "echo" or first.cause.name in _WAITS:
