@@ -26,12 +26,14 @@ def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[PartProblem]:
     """Yield the faults for which the API server would reject a part of a pod, or that keep the pod from working.
 
     Args:
-        name: Its type in core/v1, such as Toleration.
+        data: Plain data.
+        name: Its type in core/v1, such as Toleration, or ObjectMeta.
         at: Key path of the data.
     """
     newest = kubernetes_versions()[-1]
     types = limited_types(newest, narrower=True)
-    return faults(data, {"$ref": full_name(f"core.v1.{name}")}, types, at, _narrower(newest))
+    of = "pkg.apis.meta" if name == "ObjectMeta" else "core"
+    return faults(data, {"$ref": full_name(f"{of}.v1.{name}")}, types, at, _narrower(newest))
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from operator import ge, le
 from pathlib import Path
@@ -72,7 +71,7 @@ def faults(
     found = [*_bounds(data, schema, at), *_below(data, schema, definitions, at, relations)]
     yield from found
     for relation in applicable if not found else ():
-        yield from (replace(fault, at=(*at, *fault.at)) for fault in relation(data))
+        yield from (fault._replace(at=(*at, *fault.at)) for fault in relation(data))
 
 
 def _below(

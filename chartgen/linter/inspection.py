@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from chartgen.data.compatibility import version
@@ -95,7 +94,7 @@ class Inspection:
         fails = self.bounded or is_newer
         hint = problem.hint if fails else "state kubeVersion in Chart.yaml"
         problem_with_hint = Problem(message, problem.path, problem.line, problem.column, hint)
-        return replace(finding, problem=problem_with_hint, severity="error" if fails else "warning")
+        return finding._replace(problem=problem_with_hint, severity="error" if fails else "warning")
 
     def _apply(self, rule: Rule, release: _Release) -> Iterator[tuple[tuple[object, ...], Finding]]:
         for name, manifest, complaint in _complaints(rule, release):

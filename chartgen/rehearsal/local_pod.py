@@ -21,7 +21,7 @@ from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.files import replace_file
 from chartgen.kube.pod_inputs import config_map_texts, expand, find_volume, read_files, read_variables
 from chartgen.kube.run_kinds import run_kinds
-from chartgen.kube.workloads import Workers, find_workers, program_of
+from chartgen.kube.workloads import Workers, find_workers, program_of, why_no_run
 from chartgen.visible import counted
 
 # This variable identifies the processes of a container, like its control group.
@@ -216,7 +216,7 @@ def _processes(mark: str) -> Iterator[int]:
 def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
     workers = find_workers(objects)
     if workers is None:
-        raise UsageError("the chart renders no workload; render the chart of a target, not its setup chart")
+        raise UsageError(why_no_run("the chart", objects))
     if starter := next((each.started_by for each in run_kinds() if each.name == workers.kind), ""):
         raise UsageError(
             f"{starter} starts the processes of a {workers.kind} from another pod; only other kinds run here"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from chartgen.composer.assembly import compose, compose_setup
@@ -209,7 +209,7 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     substitutes |= {name: [kind] for name, kind in kinds.items()}
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
-    offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
+    offered = machine._replace(capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
     found = (item["metadata"].get("namespace") for item in made)
     namespaces = tuple(dict.fromkeys([planned.namespace, *filter(None, found)]))
