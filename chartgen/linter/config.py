@@ -14,8 +14,8 @@ from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.findings import Level
 from chartgen.helm.yaml import read_text, type_name
 from chartgen.linter.boundary import escapes, path_fault, rejected_path
-from chartgen.linter.ignores import NEVER
 from chartgen.linter.limits import OutOfTimeError, limited
+from chartgen.linter.selection import NEVER
 
 _FILES = {"chartgen.toml": ("lint",), "pyproject.toml": ("tool", "chartgen", "lint")}
 _LISTS = ("charts", "select", "ignore", "kubernetes")

@@ -33,7 +33,6 @@ from chartgen.linter.determinism import (
     differences,
 )
 from chartgen.linter.dumps import printing_files
-from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.lookups import answered, looks_up
@@ -43,6 +42,7 @@ from chartgen.linter.policy import Reasons
 from chartgen.linter.render import NAMES, Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import FOREIGN, foreign_references
+from chartgen.linter.selection import without_reason
 from chartgen.linter.size import release_fits
 from chartgen.linter.sources import Sources, ignored_there, placed
 from chartgen.linter.tokens import rendered_tokens

@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.choose_run import choose_run
-from chartgen.metrics.figures.derived import LINES, Derived, batch_of, derived_of, gpus_of
 from chartgen.metrics.figures.facts import Facts, FigureNote, join_facts
 from chartgen.metrics.figures.guard import clean, without_impossible
 from chartgen.metrics.figures.results import Evaluation, LossCourse, Score, evaluations_of, loss_of, score_of
 from chartgen.metrics.figures.settings import facts_of, target_of
-from chartgen.metrics.figures.summary import Speed, Times, missing, speed_of, step_times
+from chartgen.metrics.figures.summary import (
+    LINES,
+    Derived,
+    Speed,
+    Times,
+    batch_of,
+    derived_of,
+    gpus_of,
+    missing,
+    speed_of,
+    step_times,
+)
 from chartgen.metrics.figures.timeline import Timeline, timeline_of
 from chartgen.metrics.figures.window import Window, window_of
 from chartgen.metrics.read.collect import Log

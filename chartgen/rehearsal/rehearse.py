@@ -26,7 +26,7 @@ from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
 from chartgen.rehearsal.controllers.webhooks import namespace_object
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.engine_get import get
+from chartgen.rehearsal.engine_download import get
 from chartgen.rehearsal.foreign_kinds import foreign_kinds, register
 from chartgen.rehearsal.references import (
     foreign_claims,

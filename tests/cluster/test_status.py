@@ -38,13 +38,12 @@ from chartgen.releases.history import RevisionRecord, read_records
 from chartgen.releases.lease import lease_name
 from chartgen.releases.lock import Lock
 from chartgen.releases.state import State
-from chartgen.releases.status.failure import FirstFailure
+from chartgen.releases.status.failure import BROKEN, FirstFailure, broken_machine
 from chartgen.releases.status.messages import why_rejected
 from chartgen.releases.status.overview import HEADS, glance, lay_out, overview_rows
-from chartgen.releases.status.placement import unplaced
+from chartgen.releases.status.pending import unplaced
 from chartgen.releases.status.readout import Readout, read_readout
 from chartgen.releases.status.release_record import Revision
-from chartgen.releases.status.repeats import BROKEN, broken_machine
 from chartgen.releases.status.text import describe_readout, since, summarize
 
 pytestmark = pytest.mark.engines

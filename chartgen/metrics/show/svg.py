@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from chartgen.metrics.show.courses import Course
 from chartgen.metrics.show.panels import EventMarks, Panel
-from chartgen.metrics.show.series import Bin
+from chartgen.metrics.show.series import Bin, Course
 from chartgen.visible import visible
 
 _WIDTH, _HEIGHT = 960, 190

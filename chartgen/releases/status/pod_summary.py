@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from chartgen.kube import Cluster, Object
-from chartgen.releases.status.members import Member, each_member
-from chartgen.releases.status.pods import rendezvous
+from chartgen.releases.status.members import Member, each_member, rendezvous
 
 
 @dataclass
