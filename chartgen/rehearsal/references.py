@@ -26,18 +26,13 @@ _IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 def foreign_runtimes(objects: Iterable[Object]) -> dict[str, Object]:
     """Replace the runtime classes that pods use: the API server rejects a pod of an unknown one."""
-    found = list(objects)
-    head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "runc"}
-    names = _foreign(found, _texts(found, "runtimeClassName"), "RuntimeClass")
-    return {name: {**head, "metadata": {"name": name}} for name in names}
+    return _named_by_pods(list(objects), "runtimeClassName", "RuntimeClass", "node.k8s.io/v1", handler="runc")
 
 
 def foreign_priorities(objects: Iterable[Object]) -> dict[str, Object]:
     """Replace the priority classes that pods use; the API server makes those of Kubernetes, `system-...`, itself."""
-    found = list(objects)
-    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 0}
-    names = _foreign(found, _texts(found, "priorityClassName"), "PriorityClass")
-    return {name: {**head, "metadata": {"name": name}} for name in names if not name.startswith("system-")}
+    made = _named_by_pods(list(objects), "priorityClassName", "PriorityClass", "scheduling.k8s.io/v1", value=0)
+    return {name: item for name, item in made.items() if not name.startswith("system-")}
 
 
 def foreign_classes(objects: Iterable[Object]) -> dict[str, Object]:
@@ -106,9 +101,11 @@ def _foreign(objects: list[Object], named: set[Any], kind: str) -> list[str]:
     return sorted(named - _own(objects, kind) - {""})
 
 
-def _texts(objects: list[Object], key: str) -> set[str]:
-    """Return the texts of a field at any depth."""
-    return {each[key] for _, each in maps(objects) if isinstance(each.get(key), str)}
+def _named_by_pods(objects: list[Object], field: str, kind: str, api_version: str, **rest: Any) -> dict[str, Object]:
+    """Return an object for each name in a field, at any depth, that no object has."""
+    named = {each[field] for _, each in maps(objects) if isinstance(each.get(field), str)}
+    head = {"apiVersion": api_version, "kind": kind, **rest}
+    return {name: {**head, "metadata": {"name": name}} for name in _foreign(objects, named, kind)}
 
 
 def _driver(name: str) -> Object:

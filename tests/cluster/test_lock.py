@@ -135,7 +135,7 @@ def test_renewal_after_the_release_writes_nothing(room: Room) -> None:
     with room.lock() as lock:
         assert room.holder()
     released = room.lease()
-    lock.renew()
+    lock.check(within=0)
     assert room.lease() == released
     assert room.holder() == ""
 
@@ -168,7 +168,7 @@ def test_holder_that_was_cut_off_learns_of_the_new_one_before_it_goes_on(
         old.note(replacing=["a"])
         proxy.cut()
         with pytest.raises(MissingToolError):
-            old.renew()
+            old.check(within=0)
         with room.lock("rollback") as new:
             assert new.notes == {"replacing": ["a"]}, "what the first one noted"
             proxy.mend()
@@ -223,7 +223,7 @@ def test_answer_that_is_lost_is_no_other_holder(room: Room) -> None:
 
     with room.lock(cluster=Relay(room.cluster, after=lose)) as lock:  # type: ignore[arg-type]
         with pytest.raises(MissingToolError):
-            lock.renew()
+            lock.check(within=0)
         lock.note(replacing=["a"])
         lock.check(within=0)
         assert read_notes(room.cluster, RELEASE, room.namespace) == {"replacing": ["a"]}
