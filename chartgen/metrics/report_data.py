@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.choose_run import choose_run
-from chartgen.metrics.figures.cost import Cost, cost_of
-from chartgen.metrics.figures.facts import Facts, FigureNote, join_facts
+from chartgen.metrics.figures.facts import Facts, FigureNote, facts_of, join_facts, target_of
 from chartgen.metrics.figures.guard import clean, without_impossible
 from chartgen.metrics.figures.peak import Peak, find_peak
 from chartgen.metrics.figures.results import Evaluation, LossCourse, Score, evaluations_of, loss_of, score_of
-from chartgen.metrics.figures.settings import facts_of, target_of
 from chartgen.metrics.figures.summary import (
     LINES,
     Derived,
@@ -26,7 +24,7 @@ from chartgen.metrics.figures.summary import (
     speed_of,
     step_times,
 )
-from chartgen.metrics.figures.timeline import Timeline, timeline_of
+from chartgen.metrics.figures.timeline import Cost, Timeline, cost_of, timeline_of
 from chartgen.metrics.figures.window import Window, window_of
 from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.track import kept_steps

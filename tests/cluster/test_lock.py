@@ -205,7 +205,8 @@ def test_lost_release_stays_lost(room: Room) -> None:
     with lost(), room.lock() as old:
         room.time.seconds += DURATION
         room.write("", "2026-01-01T00:00:00.000000Z")
-        for act in (old.check, lambda: old.note(replacing=["x"]), old.remove):
+        acts: list[Callable[[], None]] = [old.check, lambda: old.note(replacing=["x"]), old.remove]
+        for act in acts:
             with lost():
                 act()
     assert room.holder() == ""

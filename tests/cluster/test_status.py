@@ -28,8 +28,8 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.chart import Chart
 from chartgen.kube import CLUSTER_QUEUE, JOB, LEASE, NAMESPACE, POD, SECRET, Object, connect, wait_for
 from chartgen.kube.workloads import find_runs
-from chartgen.metrics.figures.cost import Cost, cost_of
 from chartgen.metrics.figures.facts import Facts
+from chartgen.metrics.figures.timeline import Cost, cost_of
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases import helm_release

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from chartgen.answers import Shape, plain
-from chartgen.metrics.figures.cost import Cost
 from chartgen.metrics.figures.facts import FigureNote
 from chartgen.metrics.figures.peak import Peak
 from chartgen.metrics.figures.results import Evaluation, LossCourse, Score
 from chartgen.metrics.figures.summary import Derived, Times
-from chartgen.metrics.figures.timeline import Timeline
+from chartgen.metrics.figures.timeline import Cost, Timeline
 from chartgen.metrics.report_data import RunFigures
 
 
