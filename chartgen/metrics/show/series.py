@@ -17,7 +17,6 @@ class Bin(NamedTuple):
 
     Args:
         step: The middle step.
-        least: The lowest value.
         low: 5 of 100 are lower.
         high: 5 of 100 are higher.
     """

@@ -29,7 +29,6 @@ class Event:
 
     Args:
         about: Kind and name of its object.
-        reason: Its reason, one word.
         at: Time of its last occurrence.
     """
 

@@ -89,9 +89,7 @@ class End:
     """End of a container.
 
     Args:
-        exit_code: Its exit code.
         reason: The kubelet's reason, such as Error or OOMKilled.
-        message: Its termination message.
         at: Its end time; None when the kubelet does not know.
     """
 
@@ -113,15 +111,12 @@ class Member:
         ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job, and without a
             number, as for the workers of a Ray job.
         machine: Its machine; empty before placement.
-        container: Name of the program's container.
-        phase: Kubernetes' pod phase.
         ready: It runs and its containers are ready, or it has succeeded.
         started: It runs, or has succeeded.
         since: Start time of its program.
         restarts: Restarts of all its containers together.
         program_restarts: Restarts of the program's container.
         ends: Its containers that failed, or the failure of the pod itself.
-        unplaced: The scheduler's message why it cannot place the pod.
         stuck: Reason, message and image of a container that does not start.
         drives: It starts the program for all others, and prints their output: the master of an MPI job, the submitter
             of a Ray job.
@@ -187,7 +182,6 @@ def pod_log(
     """Return an iterator over the lines of the program's log as they come.
 
     Args:
-        streams: Lets another thread end it.
         options: Of the API (PodLogOptions), such as follow, previous, sinceTime, tailLines or timestamps.
 
     Raises:

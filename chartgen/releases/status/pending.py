@@ -71,7 +71,6 @@ def unplaced(message: str, pods: int, taints: str = "") -> Problem:
     """Return why the scheduler cannot place pods.
 
     Args:
-        message: The scheduler's message for each of them.
         pods: Number of pods with this message.
         taints: Taints of the machines that the pods do not tolerate, for schedulers that do not name them.
     """

@@ -57,9 +57,6 @@ class Explanation:
 def explain_files(places: Iterable[Path]) -> Explanation:
     """Return why a run ended, from its logs and Flight Recorder dumps.
 
-    Args:
-        places: Files and folders.
-
     Raises:
         UsageError: A file does not exist.
         ChartgenError: A file cannot be read.
@@ -100,9 +97,7 @@ def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Seq
     """Return why a run ended.
 
     Args:
-        logs: What its logs contribute.
         stuck: What its Flight Recorder dumps show.
-        examined: What else was read.
     """
     read = (
         *(f"{log.name}: {'the last ' if log.skipped else ''}{counted(log.lines, 'line')}" for log in logs),

@@ -101,12 +101,10 @@ class RunLog:
         machine: Its machine, where known beforehand.
         ranks: Global ranks whose output it contains; empty when unknown.
         skipped: Number of lines before the first one that is read.
-        lines: Number of lines read.
         clues: Lines that name a cause.
         timeouts: Rank -> the first collective that did not end.
         enqueued: Rank -> (group, last collective that it began, place).
         stacks: Rank -> its last stack, innermost call first.
-        killed: The failed rank in torchrun's report.
     """
 
     name: str
