@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ from chartgen.cli.output import emit, known_rules
 
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
+    from chartgen.findings import Finding
+    from chartgen.helm.chart import Chart
+    from chartgen.helm.values import Values
 
 _FORMS = ("text", "json", "sarif", "junit", "github")
 
@@ -51,20 +55,19 @@ def check(
       chartgen check gke-a3mega --preset gpt3-175b -f site.yaml
       chartgen check oke-h100 -f values/llama2-70b.yaml --set nodes=3 --output sarif
     """
-    from chartgen.checks import SCHEMA, job_of
-    from chartgen.checks import check as check_job
-    from chartgen.checks.chart_refusals import render_refusals, unchecked_refusals
     from chartgen.findings import exit_code
     from chartgen.reports import format_findings
 
     has_site = bool(options["files"] or not options["preset_names"])
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values, values_only=not render)
-    findings = check_job(chart, values)
+    findings, refusals = _checked(chart, values)
     if not render:
-        for refusal in unchecked_refusals(chart):
+        for refusal in refusals:
             note(f"{refusal}: what only Helm can check is not checked; --render checks it")
     elif all(finding.severity != "error" for finding in findings):
+        from chartgen.checks.chart_refusals import render_refusals
+
         findings += render_refusals(chart, values)
     text = format_findings(findings, output, checked=target, rules=known_rules)
     if output == "text":
@@ -76,9 +79,45 @@ def check(
         emit(text, nl=False)
     if exit_code(findings) and not has_site:
         note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
-    if explain and all(finding.rule != SCHEMA for finding in findings):
-        _explain(job_of(chart, values))
+    if explain:
+        from chartgen.checks import SCHEMA, job_of
+
+        if all(finding.rule != SCHEMA for finding in findings):
+            _explain(job_of(chart, values))
     sys.exit(exit_code(findings))
+
+
+def _checked(chart: Chart, values: Values) -> tuple[list[Finding], list[str]]:
+    """Return the findings of a job, and the files that only Helm can check; from the cache if nothing has changed.
+
+    Most of the time of a check is that of its imports, which the cache does not need.
+    """
+    from chartgen.cached import read_cached, write_cached
+    from chartgen.findings import finding_of, row_of
+
+    key = _key(chart, values)
+    if key and (row := read_cached("checks", key)):
+        return [finding_of(each) for each in row["findings"]], row["refusals"]
+    from chartgen.checks import check as check_job
+    from chartgen.checks.chart_refusals import unchecked_refusals
+
+    findings, refusals = check_job(chart, values), [str(path) for path in unchecked_refusals(chart)]
+    if key:
+        write_cached("checks", key, {"findings": [row_of(each) for each in findings], "refusals": refusals})
+    return findings, refusals
+
+
+def _key(chart: Chart, values: Values) -> str:
+    """Return a digest of all that findings depend on; empty for a chart of a folder, and for values of a pipe."""
+    from chartgen.composer.composed import key_of_inputs
+    from chartgen.composer.origin import Composed
+
+    files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+    if not isinstance(chart.origin, Composed) or chart.origin.by_annotation or not all(map(Path.is_file, files)):
+        return ""
+    layers = [str(layer.source) for layer in values.layers]
+    texts = [file.read_bytes().decode("utf-8", "replace") for file in files]
+    return key_of_inputs(chart.origin.target, "check", json.dumps([chart.name, values.data, layers, texts]))
 
 
 def _explain(job: Job | None) -> None:
