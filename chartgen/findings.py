@@ -137,8 +137,8 @@ def row_of(finding: Finding) -> dict[str, Any]:
 
 def finding_of(row: dict[str, Any]) -> Finding:
     """Return the finding that `row_of` wrote."""
-    message, path, *place_and_hint, trail = row["problem"]
-    problem = Problem(message, Path(path) if row["file"] else path, *place_and_hint, tuple(trail))
+    message, path, line, column, hint, trail = row["problem"]
+    problem = Problem(message, Path(path) if row["file"] else path, line, column, hint, tuple(trail))
     return Finding(row["rule"], problem, row["severity"], row["key"], row["level"])
 
 

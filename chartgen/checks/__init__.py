@@ -22,7 +22,7 @@ from chartgen.checks.policies import POLICY, unknown_policies
 from chartgen.checks.program_settings import SETTINGS
 from chartgen.checks.rules import check_users_rules, judge
 from chartgen.checks.secrets import SECRETS
-from chartgen.checks.site_file import foreign_sites
+from chartgen.checks.site_file import foreign_sites, placeholders
 from chartgen.checks.training import TRAINING
 from chartgen.checks.values import check_values, effective_values, place
 from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
@@ -79,7 +79,15 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         caught += [Finding(SCHEMA, problem) for problem in misplaced]
         if check_values(_opened(chart, chart.files[SCHEMA_FILE]), values):
             return in_order([*caught, *unanswered(chart)])
+    from chartgen.checks.automatic import FITTING, decide
+
+    try:
+        values = decide(chart, values).values
+    except ChartgenError as error:
+        return in_order([*caught, *(Finding(FITTING.id, problem) for problem in error.problems)])
     job = job_of(chart, values)
+    if isinstance(origin, Composed):
+        caught += placeholders(origin, values, job.launcher.name if job else "")
     if not job:
         return in_order([*caught, *unanswered(chart)])
     unchecked = unknown_policies(job, chart) or _misfits_of_target(job, chart, values)
@@ -143,7 +151,9 @@ def readable_job(target: Target, values: Values) -> Job:
     chart = composed_chart("compose_interface", target)
     if misfits := check_values(chart, values):
         raise ChartgenError(misfits)
-    return Job(effective_values(chart, values), target)
+    from chartgen.checks.automatic import decide
+
+    return Job(effective_values(chart, decide(chart, values).values), target)
 
 
 def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     find_chart,
     note,
     path_option,
     read_values,
+    show_lines,
     target_argument,
     values_options,
     workload_option,
@@ -22,14 +24,13 @@ from chartgen.cli.output import emit, known_rules
 
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
-    from chartgen.findings import Finding
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
 
 _FORMS = ("text", "json", "sarif", "junit", "github")
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @target_argument
 @values_options
 @workload_option
@@ -55,56 +56,50 @@ def check(
       chartgen check gke-a3mega --preset gpt3-175b -f site.yaml
       chartgen check oke-h100 -f values/llama2-70b.yaml --set nodes=3 --output sarif
     """
-    from chartgen.findings import exit_code
+    from chartgen.findings import exit_code, finding_of
     from chartgen.reports import format_findings
 
-    has_site = bool(options["files"] or not options["preset_names"])
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values, values_only=not render)
-    findings, refusals = _checked(chart, values)
-    if not render:
-        for refusal in refusals:
-            note(f"{refusal}: what only Helm can check is not checked; --render checks it")
-    elif all(finding.severity != "error" for finding in findings):
+    seen, values = _examined(chart, values) if render or explain else (_examined_before(chart, values), values)
+    findings = [finding_of(row) for row in seen["findings"]]
+    for line in [*seen["notes"], *([] if render else seen["unchecked"])]:
+        note(line)
+    if render and all(finding.severity != "error" for finding in findings):
         from chartgen.checks.chart_refusals import render_refusals
 
         findings += render_refusals(chart, values)
     text = format_findings(findings, output, checked=target, rules=known_rules)
     if output == "text":
+        if seen["plan"] and exit_code(findings) == 0:
+            own = "" if render else "; --render also renders it, install and rehearse ask a cluster"
+            show_lines("Plan", [*map(tuple, seen["plan"]), ("checked", seen["rules"] + own)])
         lines, end, total = text.rstrip("\n").rpartition("\n")
         severities = {finding.severity for finding in findings}
         colour = "red" if "error" in severities else "yellow" if severities else "green"
         click.echo(f"{lines}{end}{click.style(total, fg=colour)}")
     else:
         emit(text, nl=False)
-    if exit_code(findings) and not has_site:
+    if exit_code(findings) and _has_only_presets(values):
         note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
-    if explain:
-        from chartgen.checks import SCHEMA, job_of
+    if explain and seen["decided"]:
+        from chartgen.checks import job_of
 
-        if all(finding.rule != SCHEMA for finding in findings):
-            _explain(job_of(chart, values))
+        _explain(job_of(chart, values))
     sys.exit(exit_code(findings))
 
 
-def _checked(chart: Chart, values: Values) -> tuple[list[Finding], list[str]]:
-    """Return the findings of a job, and the files that only Helm can check; from the cache if nothing has changed.
-
-    Most of the time of a check is that of its imports, which the cache does not need.
-    """
+def _examined_before(chart: Chart, values: Values) -> dict[str, Any]:
+    """Return what `_examined` does, from the cache if nothing has changed: most of its time is that of its imports."""
     from chartgen.cached import read_cached, write_cached
-    from chartgen.findings import finding_of, row_of
 
     key = _key(chart, values)
-    if key and (row := read_cached("checks", key)):
-        return [finding_of(each) for each in row["findings"]], row["refusals"]
-    from chartgen.checks import check as check_job
-    from chartgen.checks.chart_refusals import unchecked_refusals
-
-    findings, refusals = check_job(chart, values), [str(path) for path in unchecked_refusals(chart)]
-    if key:
-        write_cached("checks", key, {"findings": [row_of(each) for each in findings], "refusals": refusals})
-    return findings, refusals
+    seen = read_cached("checks", key) if key else None
+    if seen is None:
+        seen, _ = _examined(chart, values)
+        if key:
+            write_cached("checks", key, seen)
+    return cast("dict[str, Any]", seen)
 
 
 def _key(chart: Chart, values: Values) -> str:
@@ -117,7 +112,40 @@ def _key(chart: Chart, values: Values) -> str:
         return ""
     layers = [str(layer.source) for layer in values.layers]
     texts = [file.read_bytes().decode("utf-8", "replace") for file in files]
-    return key_of_inputs(chart.origin.target, "check", json.dumps([chart.name, values.data, layers, texts]))
+    given = [chart.name, chart.origin.workload, values.data, layers, texts]
+    return key_of_inputs(chart.origin.target, "check", json.dumps(given))
+
+
+def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
+    """Return what to show of a job, as JSON data, and its values with the layout that chartgen has chosen."""
+    from chartgen.checks import CHECKS, SCHEMA, job_of
+    from chartgen.checks import check as check_job
+    from chartgen.checks.automatic import FITTING, decide
+    from chartgen.checks.chart_refusals import unchecked_refusals
+    from chartgen.checks.rules import rules_for
+    from chartgen.findings import exit_code, row_of
+    from chartgen.releases.plan import outline
+
+    findings = check_job(chart, values)
+    seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
+    seen["decided"] = all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings)
+    if seen["decided"]:
+        decision = decide(chart, values)
+        values, seen["notes"] = decision.values, [str(decision)] if decision.change else []
+    what = "what only Helm can check is not checked; --render checks it"
+    seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
+    if exit_code(findings) == 0 and (job := job_of(chart, values)):
+        seen["plan"] = [*outline(job)]
+        seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
+    return seen, values
+
+
+def _has_only_presets(values: Values) -> bool:
+    """Report whether no values file but those of presets was given."""
+    from chartgen.composer.presets import VALUES
+
+    files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+    return bool(files) and all(file.is_relative_to(VALUES) for file in files)
 
 
 def _explain(job: Job | None) -> None:

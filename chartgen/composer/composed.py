@@ -66,7 +66,7 @@ def _chart(row: dict[str, Any], target: Target) -> Chart:
 
 
 def key_of_inputs(target: Target, *use: str | None) -> str:
-    """Return a digest of all that a chart and a use of it depend on; empty if a file may have changed since its read."""
+    """Return a digest of all that a chart and a use of it depend on; empty if a file has just changed."""
     roots = target.library.roots
     paths = [
         target.path,

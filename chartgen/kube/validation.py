@@ -54,7 +54,6 @@ def faults(
     """Yield the faults of data by a schema.
 
     Args:
-        data: Plain data.
         schema: A structural schema; `$ref` contains a name of `definitions`, and keywords beside it add to that.
         definitions: Name -> schema.
         at: Key path of the data.

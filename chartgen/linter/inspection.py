@@ -25,7 +25,6 @@ class Inspection:
     """Rendered objects; each distinct object is inspected once.
 
     Args:
-        chart: The chart.
         reasons: Privileges with reasons in the fragments of its target.
     """
 
