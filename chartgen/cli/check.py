@@ -134,7 +134,7 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
         values, seen["notes"] = decision.values, [str(decision)] if decision.change else []
     what = "what only Helm can check is not checked; --render checks it"
     seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
-    if exit_code(findings) == 0 and (job := job_of(chart, values)):
+    if not exit_code(findings) and (job := job_of(chart, values)):
         seen["plan"] = [*outline(job)]
         seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
     return seen, values
