@@ -116,7 +116,7 @@ def layouts_of(job: Job, choices: tuple[str, ...] = CHOICES) -> list[Layout]:
     Raises:
         ChartgenError: The memory of the program or the GPU is not known.
     """
-    if load_of(job) is None and isinstance(run_of_job(job), str):
+    if not can_estimate(job):
         what = unestimated(job) or job.machine.gpu
         message = f"cannot estimate the memory of {job.launcher.name}: no formula covers {what}"
         raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
@@ -125,6 +125,11 @@ def layouts_of(job: Job, choices: tuple[str, ...] = CHOICES) -> list[Layout]:
     model = None if job.describes_model else architecture_of(job)
     parameters = model.parameters if model else model_parameters(job)
     return sorted(found, key=lambda layout: (not layout.fits, _slowness(layout, fastest), *_rank(layout, parameters)))
+
+
+def can_estimate(job: Job) -> bool:
+    """Report whether a formula covers the memory of the program and of the GPU."""
+    return load_of(job) is not None or not isinstance(run_of_job(job), str)
 
 
 def _on(job: Job, gpus: int) -> Job:
