@@ -11,8 +11,8 @@ import click
 _SHARED = 4  # an option with the same help in so many commands is described once
 _HEAD = """# Commands
 
-Each command shows this with `--help` too. Exit codes: 0 clean, 1 findings or a failed action, 2 usage, 3 a needed tool or cluster is
-missing ([what stays stable](stability.md)).
+Each command shows this with `--help` too. Exit codes: 0 clean, 1 findings or a failed action, 2 usage, 3 a needed tool
+or cluster is missing ([what stays stable](stability.md)).
 """
 
 
