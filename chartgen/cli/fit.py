@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path, ...], **options: Any) -> None:
     """List the parallel layouts of a model that pass every check and fit into memory, fastest first.
 
-    Where estimates differ by less than 5 %, NVIDIA's sizing hints decide. The first one is what `parallelism: auto`,
-    `batch.micro: auto` and `recompute: auto` become. Plain Helm needs it as a file: --output values.
+    Where estimates differ by less than 12 %, the smaller micro-batch and the fewer GPUs that share a model decide. The
+    first one is what `parallelism: auto`, `batch.micro: auto` and `recompute: auto` become. Plain Helm needs it as a
+    file: --output values.
 
     The layout of the values is marked, and shown even if it is not among the first --most; the global batch and the
     precision stay unchanged. Exit 1 when no layout fits.
