@@ -24,7 +24,6 @@ class Cause:
     Args:
         level: One of LEVELS, the most certain first.
         what: One clause for people.
-        hint: What to do.
         restart: Whether another try may succeed: same, elsewhere (on another machine), none.
         pattern: Found in a line of a log, or in a stack.
     """
@@ -42,9 +41,7 @@ class CauseTable:
     """All causes, in the order in which a line is compared.
 
     Args:
-        rows: Causes of lines.
         exits: Exit code -> cause, 128 added to the number of a signal.
-        stacks: Causes of stacks.
         waits: Causes of collectives that do not end.
         collectives: Found in the stack of a rank that waits for others.
         triggers: Texts of which each line that a row matches contains one, in small letters.
