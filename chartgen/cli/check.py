@@ -10,6 +10,7 @@ import click
 
 from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
+    decided,
     find_chart,
     note,
     path_option,
@@ -56,6 +57,7 @@ def check(
     """
     from chartgen.checks import SCHEMA, job_of
     from chartgen.checks import check as check_job
+    from chartgen.checks.automatic import FITTING
     from chartgen.checks.chart_refusals import render_refusals, unchecked_refusals
     from chartgen.findings import exit_code
     from chartgen.reports import format_findings
@@ -63,6 +65,8 @@ def check(
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values, values_only=not render)
     findings = check_job(chart, values)
+    if all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings):
+        values = decided(chart, values)
     if not render:
         for refusal in unchecked_refusals(chart):
             note(f"{refusal}: what only Helm can check is not checked; --render checks it")
@@ -79,7 +83,7 @@ def check(
         emit(text, nl=False)
     if exit_code(findings) and _has_only_presets(values):
         note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
-    if explain and all(finding.rule != SCHEMA for finding in findings):
+    if explain and all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings):
         _explain(job_of(chart, values))
     sys.exit(exit_code(findings))
 

@@ -11,6 +11,7 @@ import click
 
 from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
+    decided,
     find_chart,
     new_release_argument,
     note,
@@ -76,6 +77,7 @@ def exec_pod(
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
+    values = decided(chart, values)
     validate(chart, values)
     found = objects(render_chart(chart, release, "default", values.data))
     if root is None:

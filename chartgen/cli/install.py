@@ -10,6 +10,7 @@ import click
 from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     F,
+    decided,
     find_chart,
     note,
     open_place,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from chartgen.kube import Cluster
     from chartgen.releases import Rollout
     from chartgen.releases.helm_release import Place
+    from chartgen.releases.history import RevisionRecord
     from chartgen.releases.preflight import Diagnosis
 
 
@@ -74,7 +76,8 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     raise_errors(found)
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         with untouched():
-            action = _action(action, cluster, place, options)
+            action, last = _action(action, cluster, place, options)
+            values = decided(chart, values, last.values if last else None)
             show_warnings(found)
             rollout = _prepare(action, cluster, place, chart, values, options)
             if options["dry_run"]:
@@ -102,15 +105,15 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
     return override(values, "--set-json", f"avoidNodes={json.dumps(every)}")
 
 
-def _action(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> str:
-    """Return the action, before any other work; fail at once when an existing or missing release does not allow it."""
+def _action(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> tuple[str, RevisionRecord | None]:
+    """Return the action, and the last revision; fail at once when an existing or missing release does not allow it."""
     from chartgen.releases import check_existence, survey_release
 
     state = survey_release(cluster, options["release"], place.namespace)
     if options.get("or_install") and state.last is None:
-        return "install"
+        return "install", None
     check_existence(state, action)
-    return action
+    return action, state.last
 
 
 def _prepare(

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -197,7 +198,8 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
         note(line)
     if program := given.pop("program_file"):
         given = _with_program(program, given)
-    return load_values([*_preset_layers(given.pop("preset_names"), target), *given.pop("files")], **given)
+    layers = _preset_layers(given.pop("preset_names"), target)
+    return replace(load_values([*layers, *given.pop("files")], **given), presets=len(layers))
 
 
 def _with_program(program: Path, given: dict[str, Any]) -> dict[str, Any]:
@@ -270,6 +272,22 @@ def find_chart(
     if values:  # which launchers, not which values: that chart is the same for many
         target = for_values(target, values.data, workload)
     return composed_chart("compose", target, workload)
+
+
+def decided(chart: Chart, values: Values, before: dict[str, Any] | None = None) -> Values:
+    """Return values with numbers for the sizes that they leave to chartgen, and print what it chose.
+
+    Args:
+        chart: The chart.
+        values: The user's values.
+        before: The values of the release.
+    """
+    from chartgen.checks.automatic import decide
+
+    decision = decide(chart, values, before)
+    if decision.change:
+        note(str(decision))
+    return decision.values
 
 
 def _load_target(name: str, found: Library) -> Target:

@@ -11,6 +11,8 @@ import click
 from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     Duration,
+    decided,
+    find_chart,
     library,
     note,
     output_option,
@@ -61,7 +63,8 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, *, no_build: bool
     from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import rehearse as rehearse_target
 
-    values = read_values(options)
+    chart = find_chart(target, path, options["workload"], values_only=True)
+    values = decided(chart, read_values(options))
     options |= {"on_plan": show_plan, "progress": note, "may_build": lambda names: not no_build and _agrees(names)}
     result = rehearse_target(load_target(target, library(path)), values, **options)
     _show(result, output)
@@ -70,7 +73,7 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, *, no_build: bool
 
 
 def _agrees(names: list[str]) -> bool:
-    """Ask on a terminal before minutes of building; elsewhere nobody waits for an answer."""
+    """Ask on a terminal before minutes of building."""
     question = f"{', '.join(names)}: not here. Build them? It takes minutes, once"
     return not (sys.stdin.isatty() and sys.stderr.isatty()) or click.confirm(question, default=True, err=True)
 

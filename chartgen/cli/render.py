@@ -9,6 +9,7 @@ import click
 
 from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
+    decided,
     find_chart,
     new_release_argument,
     path_option,
@@ -42,6 +43,7 @@ def render(
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
+    values = decided(chart, values)
     validate(chart, values)
     try:
         text = render_chart(chart, release, namespace, values.data)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from chartgen.composer.folder_settings import folder_settings
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
@@ -102,17 +104,24 @@ class Library:
 
     def machine_types(self) -> Iterator[MachineType]:
         """Yield the machine types of all targets, by target; what is wrong in a target's file is for its own user."""
+        for target in self.names("target"):
+            with suppress(ChartgenError, AttributeError, TypeError):
+                machines, platform = self._machines_of(target)
+                for name, facts in machines.items():
+                    yield MachineType(name, str(facts.get("gpu")), str(facts.get("gpus")), target, platform)
+
+    def _machines_of(self, target: str, below: tuple[str, ...] = ()) -> tuple[dict[str, Any], str]:
+        """Return the machines of a target with those of the targets that it extends, and its platform."""
         from chartgen.helm.yaml import load_file, require_map
 
-        for target in self.names("target"):
-            try:
-                content = require_map(load_file(self.find("target", target)), "a target")
-            except ChartgenError:
-                continue
-            machines, platform = content.get("machines"), str(content.get("platform"))
-            for name, facts in machines.items() if isinstance(machines, dict) else ():
-                known = facts if isinstance(facts, dict) else {}
-                yield MachineType(name, str(known.get("gpu")), str(known.get("gpus")), target, platform)
+        content: dict[str, Any] = require_map(load_file(self.find("target", target)), "a target")
+        machines, parent, platform = {**content.get("machines", {})}, content.get("extends"), content.get("platform")
+        if parent in self.names("target") and parent not in (*below, target):
+            theirs, of_parent = self._machines_of(parent, (*below, target))
+            machines |= {name: {**facts, **machines.get(name, {})} for name, facts in theirs.items()}
+            platform = platform or of_parent
+        left_out = content.get("leaveOut", ())
+        return {name: facts for name, facts in machines.items() if name not in left_out}, str(platform)
 
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""

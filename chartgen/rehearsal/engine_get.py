@@ -76,10 +76,8 @@ def _download(wanted: Engine, mirror: str, silent: set[str], report: Progress) -
     """Download one engine, unless another process does; return why that failed.
 
     Args:
-        wanted: The engine.
         mirror: URL of a mirror, `off`, or nothing.
         silent: Servers that did not answer, which are not asked again.
-        report: Receives lines.
     """
     if not wanted.download or not wanted.downloaded or mirror == "off":
         return f"{MIRROR} is off" if mirror == "off" else _UNKNOWN

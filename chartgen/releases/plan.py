@@ -12,7 +12,7 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
-from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions
+from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
@@ -71,9 +71,10 @@ def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> 
         MissingToolError: No suitable Helm is installed.
     """
     validate(chart, values)
-    found = plan_objects(chart, values, objects(render(chart, release, namespace, values.data)), release, namespace)
+    rendered = objects(render(chart, release, namespace, values.data))
+    found = plan_objects(chart, values, rendered, release, namespace)
     if found is None:
-        raise ChartgenError(f"{chart.name} contains no job of any kind")
+        raise ChartgenError(why_no_run(chart.name, rendered))
     return found
 
 
