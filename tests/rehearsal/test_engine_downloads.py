@@ -356,8 +356,13 @@ def test_nothing_is_built_without_agreement(mirror: Files, monkeypatch: pytest.M
     monkeypatch.setattr(engines, "engine_table", lambda: {"tool": tool, "own": Engine("own", "m", "v1", binary="own")})
     mirror.files[FILE] = GOOD
     asked: list[list[str]] = []
+
+    def refuse(names: list[str]) -> bool:
+        asked.append(names)
+        return False
+
     with pytest.raises(MissingToolError, match="own"):
-        engine_get.get(["tool", "own"], may_build=lambda names: bool(asked.append(names)))
+        engine_get.get(["tool", "own"], may_build=refuse)
     assert asked == [["own"]]  # once, after the downloads
 
 

@@ -87,13 +87,14 @@ def join(logs: list[Log]) -> Log:
             continue
         if log.fresh or _follows(log.track, whole.track):
             before = len(whole.sections)
+            whole.parts += [(begin + len(whole.track), place) for begin, place in log.parts]
             whole.track.extend(log.track, before)
             whole.sections += log.sections
             whole.marks += [mark._replace(section=mark.section + before) for mark in log.marks]
             whole.fresh |= {section + before for section in log.fresh}
             whole.starts |= {section + before: when for section, when in log.starts.items()}
         elif worth(log.track) < worth(whole.track):
-            whole.track, whole.sections = log.track, log.sections
+            whole.track, whole.sections, whole.parts = log.track, log.sections, log.parts
     whole.begun = min((log.begun for log in logs if not isnan(log.begun)), default=NEVER)
     whole.ended = max((log.ended for log in logs if not isnan(log.ended)), default=NEVER)
     whole.places = tuple(place for log in logs for place in log.places)

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from chartgen.errors import Problem, UsageError
 from chartgen.files import write_whole
 from chartgen.metrics.report_data import RunFigures
-from chartgen.metrics.show.panels import axis_title, legend, marks, panels
+from chartgen.metrics.show.overlay import ComparedRun, overlaid
+from chartgen.metrics.show.panels import axis_title, legend, marks
 from chartgen.metrics.show.svg import StepAxis, picture, signs
 from chartgen.metrics.show.text import figure_rows
 
 
-def plot(figures: RunFigures, path: Path, theme: str = "light") -> None:
+def plot(figures: RunFigures, path: Path, theme: str = "light", compared: Sequence[ComparedRun] = ()) -> None:
     """Draw step time, loss, throughput and memory over the steps, with restarts and checkpoints.
 
     Args:
         path: File to write: .svg.
         theme: light or dark.
+        compared: Its baselines, which are drawn over it.
 
     Raises:
         UsageError: It is another kind of file, or the log has too few steps for a picture.
     """
     check_kind(path)
-    shown, happened = panels(figures), marks(figures)
-    if not shown:
+    drawn, happened = overlaid(figures, compared), marks(figures)
+    if not drawn.panels:
         raise UsageError(Problem("a picture needs two steps or more"))
     known = dict(figure_rows(figures))
     title = [Path(figures.log.places[0]).name, known.get("speed", ""), f"MFU {known['MFU']}" if "MFU" in known else ""]
-    below = "; ".join([axis_title(figures), *signs(legend(happened))])
-    numbers = figures.log.track.numbers
-    axis = StepAxis(min(numbers), max(numbers))
-    write_whole(path, picture([*filter(None, title), below], shown, happened, axis, theme))
+    below = "; ".join([axis_title(figures), *drawn.lines, *signs(legend(happened))])
+    lines = [*filter(None, title), *(each.comparison.sentence for each in compared), below]
+    write_whole(path, picture(lines, drawn.panels, happened, StepAxis(drawn.first, drawn.last), theme))
 
 
 def check_kind(path: Path) -> None:

@@ -31,6 +31,8 @@ RULES = """
 .line, .lost { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round; }
 .lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .again { fill: var(--ink); opacity: .12; }
 .all { fill: var(--c); opacity: var(--all); } .most { fill: var(--c); opacity: var(--most); }
+.other { fill: none; stroke: var(--soft); stroke-width: 1.4; } .o2 { stroke-dasharray: 7 4; }
+.o3 { stroke-dasharray: 2 3; } .o4 { stroke-dasharray: 8 3 2 3; }
 .mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
 .restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
 """
@@ -156,6 +158,9 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 def _course(course: Course, scale: Scale) -> Iterator[str]:
     for run in _runs(course.bins):
         points = " ".join(f"{scale.x(each.step):.1f},{scale.y(each.middle):.1f}" for each in run)
+        if course.run:
+            yield f'<polyline class="other o{(course.run - 1) % 4 + 1}" points="{points}"/>'
+            continue
         if course.lost:
             yield f'<polyline class="lost" points="{points}"/>'
             continue
@@ -195,7 +200,7 @@ def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
 
 def _hover(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
     """Yield the elements that show values under the pointer."""
-    for course in panel.courses:
+    for course in (course for course in panel.courses if not course.run):
         known = [each for each in course.bins if math.isfinite(each.middle)]
         group = math.ceil(len(known) / _LABELLED) or 1
         for at in range(0, len(known), group):
