@@ -142,7 +142,7 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
     rows = log.bandwidths
     from chartgen.metrics.show.bandwidth import bandwidth_lines, best, plot_bandwidths
 
-    refused = [f"--{name}" for name in ("report", "baselines", "run") if options[name]]
+    refused = [f"--{name.removesuffix('s')}" for name in ("report", "baselines", "run") if options[name]]
     refused += [f"--{form}" if form == "prometheus" else f"--output {form}"] if form not in ("text", "json") else []
     if refused:
         problem = f"a test of the network has no {', '.join(refused)}"

@@ -137,6 +137,19 @@ def test_a_folder_with_several_runs_is_a_table_that_names_the_file_of_each(folde
         assert [Path(each).name for each in found["logs"]] == [file]
 
 
+def test_runs_of_a_folder_without_times_are_several_if_their_configurations_differ(folder: Path) -> None:
+    (folder / "runs").mkdir()
+    for name, size, seconds in (("a", 256, 7.0), ("b", 512, 9.0), ("c", 512, 9.1)):
+        lines = logs.megatron(logs.steps([seconds] * 20), batch=size).splitlines(keepends=True)
+        untimed = "".join(re.sub(r"\[\d{4}-[^]]*\] ?", "", line) for line in lines)
+        text = logs.megatron_arguments(num_layers=80, global_batch_size=size) + untimed
+        (folder / "runs" / f"{name}.log").write_text(text)
+    shown = metrics("runs").stdout.splitlines()
+    # of two logs with one configuration, one is another rank's
+    assert [line.split()[0] for line in shown[1:3]] == ["1", "2"]
+    assert shown[3] == ""
+
+
 def test_a_baseline_is_drawn_over_the_run_in_picture_and_report(folder: Path) -> None:
     for name, times in (("before.log", [7.0] * 30), ("older.log", [9.0] * 40)):
         (folder / name).write_text(logs.megatron(logs.steps(times)))

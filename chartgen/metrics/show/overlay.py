@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from chartgen.metrics.report_data import RunFigures
@@ -52,7 +53,7 @@ def overlaid(figures: RunFigures, compared: Sequence[ComparedRun]) -> Overlay:
     for number, (_, other) in enumerate(others, 1):
         theirs = {panel.title: panel for panel in panels(other)}
         shown = [_over(panel, theirs[panel.title], number) if panel.title in theirs else panel for panel in shown]
-    lines = [f"{STROKES[at % len(STROKES)]}: {name}" for at, (name, _) in enumerate(others)]
+    lines = [f"{STROKES[at % len(STROKES)]}: {Path(name).name}" for at, (name, _) in enumerate(others)]
     return Overlay(shown, min(steps), max(steps), ["coloured: this run", *lines] if lines else [])
 
 
