@@ -422,6 +422,8 @@ def _kind(
 def _types(schema: Mapping[str, Any], resolved: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> set[str]:
     given = schema.get("type", [])
     found = {given} if isinstance(given, str) else set(given)
+    if schema.get("pattern") == "^auto$":
+        found.discard("string")  # chosen before any rule reads it
     for each in schema.get("anyOf", ()):
         found |= _types(resolved(each), resolved)
     return found
