@@ -170,16 +170,16 @@ sources: [us]
 
 
 @pytest.mark.helm
-@pytest.mark.parametrize("schema", ['{"properties": {"config": {"type": "object"}}}', '{"config": {"type": "object"}}'])
+@pytest.mark.parametrize("schema", ['{"properties": {"speed": {"type": "integer"}}}', '{"speed": {"type": "integer"}}'])
 def test_a_users_configuration_is_the_file_that_the_arguments_name(tmp_path: Path, schema: str) -> None:
     library(tmp_path, {"mine/labels.yaml": "example.com/team: a\n"})
     target = tmp_path / "targets/box.yaml"
     target.write_text(target.read_text().replace("[nemo-1]", "[ours]"))
-    files = {"launcher.yaml": OURS, "values.yaml": "# -- More of it\nconfig: {}\n", "values.schema.json": schema}
+    files = {"launcher.yaml": OURS, "values.yaml": "# -- How fast\nspeed: 3\n", "values.schema.json": schema}
     files["args.yaml"] = "- --config=/etc/chartgen/ours.yaml\n"
-    files["config.yaml"] = "train:\n  steps: {{ .Values.steps }}\n"
+    files["config.yaml"] = "train:\n  speed: {{ .Values.launchers.ours.speed }}\n"
     write(tmp_path / "launchers/ours", files)
     values = load_values(set_values=["launchers.ours.config.train.seed=3"])
     found = objects(render(composed(tmp_path), "a", "b", values.data))
     (text,) = (each["data"]["ours.yaml"] for each in found if each["kind"] == "ConfigMap")
-    assert load(text, "ours.yaml").data == {"train": {"steps": 10, "seed": 3}}
+    assert load(text, "ours.yaml").data == {"train": {"speed": 3, "seed": 3}}

@@ -42,7 +42,7 @@ and a quote gets one, so that any text arrives unchanged.
 {{- define "<%= chart %>.configFile" -}}
 {{- $config := deepCopy (index . 0).Run.config }}
 {{- $own := get (index . 0).Values.launchers (index . 1) }}
-{{- range $path, $value := include "<%= chart %>.leaves" (list ($own.config | default dict) "") | fromYaml }}
+{{- range $path, $value := include "<%= chart %>.leaves" (list $own.config "") | fromYaml }}
 {{- $steps := splitList "." $path }}
 {{- $section := $config }}
 {{- range initial $steps }}
