@@ -43,7 +43,7 @@ _TARGET = "A target: the machines of a cloud, and what a chart for them consists
 _POLICY = """\
 A policy: what every pod and object of all targets has ([policies](../how-to/policies.md)). Texts of labels,
 annotations, variables and pods may contain `{{ expressions }}` of Helm."""
-_DEFINITIONS: dict[str, tuple[str, dict[str, Field]]] = {
+DEFINITIONS: dict[str, tuple[str, dict[str, Field]]] = {
     "`targets/NAME.yaml`": (_TARGET, target.FIELDS),
     "`fragments/NAME/fragment.yaml`": (_FRAGMENT, fragment.FIELDS),
     "`launchers/NAME/launcher.yaml`": (_LAUNCHER, launcher.FIELDS),
@@ -91,7 +91,7 @@ def extending_page() -> str:
     """Return the page in Markdown, without a mark of its generator."""
     library = Library((BUILTIN,))
     text = _HEAD
-    for title, (meaning, fields) in _DEFINITIONS.items():
+    for title, (meaning, fields) in DEFINITIONS.items():
         text += f"\n## {title}\n\n{meaning}\n\n{_table(('key', 'type', 'meaning'), _rows(keys(fields)))}"
     text += f"\n## Slots\n\n{_SLOTS}\n"
     text += _table(("slot", "content", "what it fills"), _rows(slots(library)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chartgen.composer.definition import Field
 from chartgen.composer.library import BUILTIN, Library
-from chartgen.composer.rule_facts import FACTS
+from chartgen.composer.rule_facts import FACTS, INTERNAL
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.helm.yaml import read_text
 
@@ -63,10 +63,9 @@ def helpers(library: Library) -> Iterator[Word]:
 
 
 def facts(_library: Library) -> Iterator[Word]:
-    """Yield every fact that a rule may name beside values."""
-    for name, fact in FACTS.items():
-        kind = fact.schema["type"]
-        yield Word(name, fact.meaning, kind if isinstance(kind, str) else " or ".join(kind))
+    """Yield the facts for rules of authors, which name them beside values."""
+    for name in (each for each in FACTS if each not in INTERNAL):
+        yield Word(name, FACTS[name].meaning, FACTS[name].schema["type"])
 
 
 VOCABULARY: dict[str, Callable[[Library], Iterator[Word]]] = {"slots": slots, "helpers": helpers, "facts": facts}
