@@ -20,6 +20,7 @@ from chartgen.cli.options import (
     read_values,
     show_plan,
     target_argument,
+    team_option,
     values_options,
     workload_option,
 )
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Time without progress, such as 90s, until it is given up; default: 120s, and 1s for every 10 machines.",
 )
+@team_option
 @workload_option
 @output_option
 @path_option
