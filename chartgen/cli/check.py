@@ -74,21 +74,29 @@ def check(
         click.echo(f"{lines}{end}{click.style(total, fg=colour)}")
     else:
         emit(text, nl=False)
+    known = all(finding.rule != SCHEMA for finding in findings)
+    job = job_of(chart, values) if known and output == "text" else None
+    if job and not exit_code(findings):
+        _estimate(job)
     if exit_code(findings) and not has_site:
         note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
-    if explain and all(finding.rule != SCHEMA for finding in findings):
-        _explain(job_of(chart, values))
+    if explain and known:
+        _explain(job or job_of(chart, values))
     sys.exit(exit_code(findings))
+
+
+def _estimate(job: Job) -> None:
+    """Show the estimated time and cost in one line, if a formula covers the job."""
+    from chartgen.checks.speed import describe_speed, speed_of
+
+    if job.trains and (line := describe_speed(speed_of(job), int(job.values["steps"]))):
+        note(f"estimate: {line}")
 
 
 def _explain(job: Job | None) -> None:
     from chartgen.checks.memory import unestimated
     from chartgen.checks.memory_fit import load_of
-    from chartgen.checks.speed import speed_of
 
-    if job and (speed := speed_of(job).estimate):
-        step = speed.step_seconds
-        click.echo(f"step        {step.middle:6.1f} s ({step.low:.1f} to {step.high:.1f}), estimated", err=True)
     load = load_of(job) if job else None
     if load is None:
         what = unestimated(job) if job else ""

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from chartgen.metrics.figures.peak import Peak
 
 
+# Steps that show the speed of a run; the first ones do not count.
+_ENOUGH = 20
+
+
 class Wanted(NamedTuple):
     """The options of a readout.
 
@@ -191,9 +195,23 @@ def _figures(
             *backwards,
             *doubts,
             *([] if doubts else missing(speed, facts, timed=seconds is not None)),
+            *(_slow(wanted.facts, facts, window, times) if times and not doubts else []),
             *absent,
         ],
     )
+
+
+def _slow(
+    sources: Sequence[tuple[str, Mapping[str, Any]]], facts: Facts, window: Window, times: Times
+) -> list[FigureNote]:
+    """Return that the run is far slower than estimated, unless it is too short, or not the one of the values."""
+    job = next((source["job"] for _, source in sources if "job" in source), None)
+    if job is None or len(window) < _ENOUGH or (facts.get("gpus"), facts.get("batch")) != (job.world, job.global_batch):
+        return []
+    from chartgen.checks.speed import why_slow
+
+    found = why_slow(job, times.median)
+    return [FigureNote(found.message, found.hint)] if found else []
 
 
 def _peak(wanted: str, facts: Facts) -> Peak | FigureNote:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
 from chartgen.checks.job import data_parallel, global_batch, micro_batches
+from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
@@ -41,6 +42,7 @@ class Plan:
         logs: The run's directory, and the location of /outputs; empty when the program has none.
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
+        estimate: Estimated time and cost in one line; empty without.
     """
 
     release: str
@@ -61,6 +63,7 @@ class Plan:
     logs: str
     apis: frozenset[str]
     requests: dict[str, str]
+    estimate: str = ""
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -88,7 +91,8 @@ def plan_objects(
     job = job_of(chart, values)
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
-    return _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    return replace(plan, estimate=describe_speed(speed_of(job), plan.steps)) if job and plan.parallelism else plan
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -100,6 +104,8 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     else:
         yield "pods", f"{plan.nodes} without GPUs"
     yield from _training(plan) if plan.parallelism else [("program", plan.program)]
+    if plan.estimate:
+        yield "estimate", plan.estimate
     yield "image", plan.image
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
