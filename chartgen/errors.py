@@ -79,7 +79,6 @@ def did_you_mean(word: str, known: Iterable[str], *, path: str = "") -> str:
 
     Args:
         word: The unknown word.
-        known: The known ones.
         path: What to write before each near word, such as `batch.`.
     """
     from difflib import get_close_matches

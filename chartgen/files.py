@@ -21,7 +21,6 @@ def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> N
     A device or pipe, such as /dev/stdout, is written directly.
 
     Args:
-        path: The file.
         content: Its content; text is written as UTF-8 with its line ends unchanged.
         parents: Whether to make its folder; else the folder must exist.
 

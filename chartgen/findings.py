@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from chartgen.errors import Problem
 
@@ -24,8 +23,7 @@ UNFINISHED = "lint-finishes"
 _UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED, LEFT_OUT, UNFINISHED)
 
 
-@dataclass(frozen=True)
-class PartProblem:
+class PartProblem(NamedTuple):
     """What a rule reports about one thing, such as a rendered object or a scalar.
 
     Args:
@@ -51,8 +49,7 @@ ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 ASK_THE_FINDING = "change the value that the finding names, as the finding suggests"
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """One kind of finding, with its documentation.
 
     Args:
@@ -101,8 +98,7 @@ def _docstring(function: Callable[..., object]) -> str:
     return (ast.get_docstring(definition) if isinstance(definition, ast.FunctionDef) else None) or ""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One finding of a check or of lint.
 
     Args:
@@ -126,7 +122,7 @@ class Finding:
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings by place, drop duplicates, and mask secrets."""
-    masked = (replace(finding, problem=finding.problem.masked) for finding in findings)
+    masked = (finding._replace(problem=finding.problem.masked) for finding in findings)
     unique = {(finding.rule, finding.problem.path, finding.problem.message): finding for finding in masked}
     return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
 

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -68,7 +67,7 @@ def format_findings(
     Returns:
         Text that ends with a line break, or empty text; paths below the working directory are relative to it.
     """
-    masked = [replace(finding, problem=finding.problem.masked) for finding in findings]
+    masked = [finding._replace(problem=finding.problem.masked) for finding in findings]
     return _sarif(masked, checked, rules()) if form == "sarif" else _WRITERS[form](masked, checked)
 
 

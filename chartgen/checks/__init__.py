@@ -22,11 +22,11 @@ from chartgen.checks.policies import POLICY, unknown_policies
 from chartgen.checks.program_settings import SETTINGS
 from chartgen.checks.rules import check_users_rules, judge
 from chartgen.checks.secrets import SECRETS
-from chartgen.checks.site_file import foreign_sites
+from chartgen.checks.site_file import foreign_sites, placeholders
 from chartgen.checks.training import TRAINING
 from chartgen.checks.values import check_values, effective_values, place
 from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
-from chartgen.composer.assembly import compose_interface
+from chartgen.composer.composed import composed_chart
 from chartgen.composer.origin import TARGET, Composed, Unknown, origin_of
 from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -79,7 +79,15 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         caught += [Finding(SCHEMA, problem) for problem in misplaced]
         if check_values(_opened(chart, chart.files[SCHEMA_FILE]), values):
             return in_order([*caught, *unanswered(chart)])
+    from chartgen.checks.automatic import FITTING, decide
+
+    try:
+        values = decide(chart, values).values
+    except ChartgenError as error:
+        return in_order([*caught, *(Finding(FITTING.id, problem) for problem in error.problems)])
     job = job_of(chart, values)
+    if isinstance(origin, Composed):
+        caught += placeholders(origin, values, job.launcher.name if job else "")
     if not job:
         return in_order([*caught, *unanswered(chart)])
     unchecked = unknown_policies(job, chart) or _misfits_of_target(job, chart, values)
@@ -140,18 +148,18 @@ def readable_job(target: Target, values: Values) -> Job:
     Raises:
         ChartgenError: A value does not fit the schema.
     """
-    chart = compose_interface(target)
+    chart = composed_chart("compose_interface", target)
     if misfits := check_values(chart, values):
         raise ChartgenError(misfits)
-    return Job(effective_values(chart, values), target)
+    from chartgen.checks.automatic import decide
+
+    return Job(effective_values(chart, decide(chart, values).values), target)
 
 
 def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:
     """Report values of a changed chart that no check expects: its schema may accept them, or its defaults lack them."""
     if isinstance(chart.origin, Composed) and not chart.origin.by_annotation:
         return []
-    from chartgen.composer.composed import composed_chart
-
     interface = composed_chart("compose_interface", job.target, job.workload)
     own = interface.files[SCHEMA_FILE]
     if chart.files.get(SCHEMA_FILE) != own and (misfits := check_values(_opened(chart, own), values)):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chartgen.helm.yaml import Keys
 
 
-@dataclass(frozen=True)
-class KeyProblem:
+class KeyProblem(NamedTuple):
     """One thing that is wrong.
 
     Args:

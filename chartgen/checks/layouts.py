@@ -10,15 +10,18 @@ from typing import Any
 from chartgen.checks import CHECKS, readable_job
 from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
-from chartgen.checks.memory import Memory, model_parameters, unestimated
-from chartgen.checks.memory_fit import CAPACITY, Change, changed, load_of
+from chartgen.checks.memory import GB, model_parameters, unestimated
+from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
 from chartgen.checks.parallelism import PARALLELISM
 from chartgen.checks.program_settings import connections_of_a_gpu, interleaving_of_two_stages
 from chartgen.checks.rules import broken, rules_for
-from chartgen.checks.speed import speed_of
+from chartgen.checks.speed import architecture_of, recipe_of, run_of_job
 from chartgen.composer.rules import ValuesRule
 from chartgen.composer.target import Target
+from chartgen.data.models import Architecture
 from chartgen.errors import ChartgenError, Problem
+from chartgen.estimator import estimate_run
+from chartgen.estimator.memory import memory_of
 from chartgen.findings import Rule
 from chartgen.helm.values import Values
 
@@ -30,6 +33,8 @@ _CHOSEN = ("parallelism.", "batch.micro")
 _SETTINGS = (interleaving_of_two_stages, connections_of_a_gpu)
 _OF_A_LAYOUT = (*PARALLELISM, *(check for check in CHECKS if check.function in _SETTINGS))
 _OF_THE_JOB = tuple(check for check in CHECKS if check not in (*_OF_A_LAYOUT, *CAPACITY))
+# Keys that a search may change, as `auto` names them.
+CHOICES = ("parallelism", "batch.micro", "recompute")
 _MICRO_BATCHES = (1, 2, 4, 8)
 # Parameters up to -> least and most tensor, pipeline and context parallel size to start from. Source: NVIDIA's sizing
 # hints, NVIDIA/skills @ 14a98ae, skills/nemo-mbridge-perf-parallelism-strategies/SKILL.md.
@@ -44,58 +49,49 @@ _EXPERT_TENSOR = (1, 2)
 # Fuller layouts are listed, but behind the others.
 _ROOMY = 0.9
 # Below this difference of predicted step times the hints decide: the estimate is rarely surer (prediction.md).
-_ALIKE = 0.1
+_ALIKE = 0.05
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One way to share a model and its batch among GPUs; all sizes as in the values.
+    """One way to share a model and its batch among GPUs.
 
     Args:
-        tensor: Tensor parallel size.
-        pipeline: Pipeline parallel size.
-        virtual_pipeline: Chunks of layers of each stage.
-        context: Context parallel size.
-        sequence: Whether tensor parallel GPUs share the sequence too.
-        micro_batch: Samples that one GPU handles at a time.
-        data_parallel: Copies of the model that train side by side.
-        micro_batches: Micro-batches that a pipeline handles in one step.
+        job: The job in this layout.
         memory: Bytes in use on the fullest GPU.
         share: That, as a share of what the GPU has.
         step_seconds: Estimated time of a step; None for GPUs whose speeds are not known.
         own: Whether it is the layout of the values.
     """
 
-    tensor: int
-    pipeline: int
-    virtual_pipeline: int
-    context: int
-    sequence: bool
-    micro_batch: int
-    data_parallel: int
-    micro_batches: int
-    memory: Memory
+    job: Job
+    memory: float
     share: float
     step_seconds: float | None
     own: bool = False
 
     @property
+    def fits(self) -> bool:
+        """Report whether the GPU also has room for memory outside the estimate."""
+        return self.share <= TIGHT
+
+    @property
     def bubble(self) -> float:
         """Time that a pipeline's stages wait, as a share of the time they work (arXiv:2104.04473, section 2.2)."""
-        return (self.pipeline - 1) / (self.virtual_pipeline * self.micro_batches)
+        job = self.job
+        return (job.parallel("pipeline") - 1) / (job.parallel("virtualPipeline") * job.micro_batches)
 
     @property
     def values(self) -> Change:
         """The values that choose it, by dotted key."""
-        sizes = _change(self.tensor, self.pipeline, self.virtual_pipeline, self.context, self.micro_batch)
-        return {**sizes, "parallelism.sequence": self.sequence}
+        return layout_values(self.job)
 
 
 def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> list[Layout]:
     """List the layouts of a model that pass every check and fit into memory, best guess first.
 
-    Expert parallel size, precision, recomputation and the global batch stay as the values have them. The values' own
-    layout is one of the list when it passes.
+    Precision and the global batch stay as the values have them. The values' own layout is one of the list when it
+    passes.
 
     Args:
         target: The target.
@@ -107,14 +103,28 @@ def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> 
             the GPU is not known.
     """
     job = readable_job(target, values)
-    job = job if gpus is None else _on(job, gpus)
-    if load_of(job) is None:
+    return layouts_of(job if gpus is None else _on(job, gpus))
+
+
+def layouts_of(job: Job, choices: tuple[str, ...] = CHOICES) -> list[Layout]:
+    """List the layouts of a job, best guess first.
+
+    Args:
+        job: The job.
+        choices: Those of CHOICES that may change.
+
+    Raises:
+        ChartgenError: The memory of the program or the GPU is not known.
+    """
+    if load_of(job) is None and isinstance(run_of_job(job), str):
         what = unestimated(job) or job.machine.gpu
         message = f"cannot estimate the memory of {job.launcher.name}: no formula covers {what}"
         raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
-    found = list(_layouts(job))
-    fastest = min((layout.step_seconds for layout in found if layout.step_seconds), default=1.0)
-    return sorted(found, key=lambda layout: (_slowness(layout, fastest), *_rank(layout, job)))
+    found = list(searched(job, choices))
+    fastest = min((each.step_seconds for each in found if each.step_seconds and each.fits), default=1.0)
+    model = None if job.describes_model else architecture_of(job)
+    parameters = model.parameters if model else model_parameters(job)
+    return sorted(found, key=lambda layout: (not layout.fits, _slowness(layout, fastest), *_rank(layout, parameters)))
 
 
 def _on(job: Job, gpus: int) -> Job:
@@ -127,62 +137,131 @@ def _on(job: Job, gpus: int) -> Job:
     return changed(job, {"nodes": max(gpus // size, 1), "gpusPerNode": min(gpus, size)})
 
 
-def _layouts(job: Job) -> Iterator[Layout]:
+def works(job: Job) -> bool:
+    """Report whether the job's own layout passes every check that layouts answer for."""
+    load = load_of(job)
+    return (load is None or load.certain <= TOO_MUCH) and _follows(_rules(job), job) and _passes(_OF_A_LAYOUT, job)
+
+
+def searched(job: Job, choices: tuple[str, ...] = CHOICES) -> Iterator[Layout]:
+    """Yield the layouts of a job that pass every check and fit, and first its own one if it passes, however full."""
     rules = rules_for(job)
     # a key that is an expression is no size: these rules say the same of every layout
     if not (_passes(_OF_THE_JOB, job) and _follows([rule for rule in rules if rule.key.startswith("{")], job)):
         return
-    rules = [rule for rule in rules if _concerns(rule.key, rule.also)]
-    own = _own(job)
-    for change in (own, *(candidate for candidate in _candidates(job) if candidate != own)):
-        candidate = changed(job, change)
-        # sizes that do not divide each other are the most, and cost least
-        load = load_of(candidate) if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate) else None
-        if load and load.fits:
-            speed = speed_of(candidate).estimate
-            yield Layout(
-                candidate.parallel("tensor"),
-                candidate.parallel("pipeline"),
-                candidate.parallel("virtualPipeline"),
-                candidate.parallel("context"),
-                bool(change["parallelism.sequence"]),
-                candidate.micro_batch,
-                candidate.data_parallel,
-                candidate.micro_batches,
-                load.memory,
-                load.share,
-                speed.step_seconds.middle if speed else None,
-                own=change == own,
-            )
+    rules, own = _rules(job), layout_values(job)
+    for steps in ([own], *_candidates(job, choices)):
+        tried = ((each, changed(job, each)) for each in steps)
+        found = next(((each, it, share) for each, it in tried if (share := _share(it)) <= TIGHT or each == own), None)
+        if found and (found[0] != own or steps == [own]):
+            change, candidate, share = found
+            if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate):
+                yield _layout(candidate, share, own=change == own)
 
 
-def _own(job: Job) -> Change:
-    tensor, pipeline, chunks, context = map(job.parallel, ("tensor", "pipeline", "virtualPipeline", "context"))
-    sizes = _change(tensor, pipeline, chunks, context, job.micro_batch)
-    return {**sizes, "parallelism.sequence": job.values["parallelism"]["sequence"]}
+def _rules(job: Job) -> list[ValuesRule]:
+    return [rule for rule in rules_for(job) if _concerns(rule.key, rule.also)]
 
 
-def _candidates(job: Job) -> Iterator[Change]:
-    """Return sizes that divide the GPUs, the layers and the batch; the checks decide about the rest."""
-    layers, world = job.model("layers"), job.world
+def _share(job: Job) -> float:
+    """Return how full the fullest GPU is, by the formulas for GPT models, or else by those for all models."""
+    if load := load_of(job):
+        return load.share
+    run, gpu = run_of_job(job), job.machine.model
+    return math.inf if isinstance(run, str) or gpu is None else memory_of(run) / (gpu.memory * GB)
+
+
+def _layout(job: Job, share: float, *, own: bool) -> Layout:
+    run, gpu = run_of_job(job), job.machine.model
+    speed = None if isinstance(run, str) else estimate_run(run)
+    memory = share * gpu.memory * GB if gpu else 0.0
+    return Layout(job, memory, share, speed.step_seconds.middle if speed else None, own)
+
+
+def layout_values(job: Job) -> Change:
+    """Return the values of a job that are its layout, by dotted key."""
+    return _change(job, _parallelism(job))
+
+
+def _parallelism(job: Job) -> dict[str, Any]:
+    names = ("tensor", "pipeline", "virtualPipeline", "context", "expert")
+    return {**{name: job.parallel(name) for name in names}, "sequence": bool(job.values["parallelism"]["sequence"])}
+
+
+def _change(job: Job, parallelism: dict[str, Any], micro: int = 0, recompute: Any = None) -> Change:
+    shared = {"expertTensor": parallelism.pop("expertTensor", job.parallel("expertTensor"))} if _experts(job) else {}
+    sizes = {f"parallelism.{name}": size for name, size in {**parallelism, **shared}.items()}
+    return {**sizes, "batch.micro": micro or job.micro_batch, "recompute": recompute or job.values["recompute"]}
+
+
+def _candidates(job: Job, choices: tuple[str, ...]) -> Iterator[list[Change]]:
+    """Yield layouts whose sizes divide GPUs, layers, experts and batch; the checks decide about the rest.
+
+    Those of one list differ in what is computed again: the first that fits is the fastest.
+    """
+    again = ["none", "full"] if "recompute" in choices and job.describes_model else [job.values["recompute"]]
+    micros = _MICRO_BATCHES if "batch.micro" in choices else (job.micro_batch,)
+    for sizes in _sizes(job) if "parallelism" in choices else [_parallelism(job)]:
+        copies = job.world // (sizes["tensor"] * sizes["pipeline"] * sizes["context"])
+        for micro in micros:
+            if copies and job.global_batch % (micro * copies) == 0:
+                yield [_change(job, {**sizes}, micro, each) for each in again]
+
+
+def _sizes(job: Job) -> Iterator[dict[str, Any]]:
+    """Yield parallel sizes."""
+    world, model = job.world, architecture_of(job)
     for tensor in divisors(world, min(job.machine.gpus, world)):
-        for stages in divisors(world // tensor, layers):
-            for context in divisors(world // (tensor * stages)):
-                copies = world // (tensor * stages * context)
-                for micro in (size for size in _MICRO_BATCHES if job.global_batch % (size * copies) == 0):
-                    for chunks in divisors(layers // stages) if stages > 1 else (1,):
-                        yield _change(tensor, stages, chunks, context, micro)
+        if model and not _divides(model, tensor):
+            continue
+        for stages, chunks in _splits(job, world // tensor):
+            for context in _contexts(job, world // (tensor * stages)):
+                names = {"tensor": tensor, "pipeline": stages, "virtualPipeline": chunks, "context": context}
+                for experts in _sharing(job, tensor, stages):
+                    yield {**names, **experts, "sequence": tensor > 1}
 
 
-def _change(tensor: int, pipeline: int, virtual_pipeline: int, context: int, micro_batch: int) -> Change:
-    return {
-        "parallelism.tensor": tensor,
-        "parallelism.pipeline": pipeline,
-        "parallelism.virtualPipeline": virtual_pipeline,
-        "parallelism.context": context,
-        "parallelism.sequence": tensor > 1,
-        "batch.micro": micro_batch,
-    }
+def _divides(model: Architecture, tensor: int) -> bool:
+    """Report whether GPUs can share the heads and the hidden size, of a recipe's model too, which no rule knows."""
+    groups = model.groups or model.heads
+    return model.heads % tensor == model.hidden % tensor == 0 and (groups % tensor == 0 or tensor % groups == 0)
+
+
+def _splits(job: Job, most: int) -> Iterator[tuple[int, int]]:
+    """Yield numbers of stages and of their chunks."""
+    recipe, model = ({}, None) if job.describes_model else (recipe_of(job), architecture_of(job))
+    if "splits" in recipe:
+        yield from ((stages, chunks) for stages, chunks in recipe["splits"] if most % stages == 0)
+        return
+    layers = recipe.get("shared") or (model.layers if model else job.pipeline_layers)
+    for stages in divisors(most, layers):
+        if model is None or layers % stages == 0:
+            yield from ((stages, chunks) for chunks in (divisors(layers // stages) if stages > 1 else (1,)))
+
+
+def _contexts(job: Job, most: int) -> list[int]:
+    """Return context parallel sizes; a recipe has no other than its own, as its attention may not support them."""
+    return [size for size in divisors(most) if job.describes_model or size in (1, job.parallel("context"))]
+
+
+def _sharing(job: Job, tensor: int, stages: int) -> Iterator[dict[str, int]]:
+    """Yield how GPUs share the experts."""
+    count = _experts(job)
+    if not count:
+        yield {"expert": 1}
+        return
+    for shared in {1, tensor} if "parallelism.expertTensor" in job.launcher.owns else {tensor}:
+        for expert in divisors(count):
+            if job.world % (shared * stages * expert) == 0:
+                yield {"expert": expert, "expertTensor": shared}
+
+
+def _experts(job: Job) -> int:
+    """Return the experts of a layer."""
+    if job.describes_model:
+        return job.model("experts")
+    model = architecture_of(job)
+    return model.experts.get("count", 0) if model else 0
 
 
 def _passes(checks: tuple[Rule, ...], job: Job) -> bool:
@@ -202,20 +281,20 @@ def _concerns(key: str, also: tuple[str, ...]) -> bool:
 
 def _slowness(layout: Layout, fastest: float) -> int:
     """Count how many times a layout is slower than the fastest by what the estimate can distinguish."""
-    return int(math.log((layout.step_seconds or fastest) / fastest) / _ALIKE)
+    return max(int(math.log((layout.step_seconds or fastest) / fastest) / _ALIKE), 0)
 
 
-def _rank(layout: Layout, job: Job) -> tuple[Any, ...]:
+def _rank(layout: Layout, parameters: float) -> tuple[Any, ...]:
     """Order layouts: nearest to NVIDIA's sizing hints, with room, least waiting, fewest GPUs a copy, largest pieces."""
-    parameters = model_parameters(job)
+    job = layout.job
     tensor, pipeline, context = next(sizes for most, *sizes in _HINTS if parameters <= most)
     far = (
-        _distance(layout.tensor, _EXPERT_TENSOR if job.model("experts") else tensor, job.machine.gpus)
-        + _distance(layout.pipeline, pipeline, job.world)
-        + _distance(layout.context, context, job.world)
+        _distance(job.parallel("tensor"), _EXPERT_TENSOR if _experts(job) else tensor, job.machine.gpus)
+        + _distance(job.parallel("pipeline"), pipeline, job.world)
+        + _distance(job.parallel("context"), context, job.world)
     )
-    gpus = layout.tensor * layout.pipeline * layout.context
-    return far, layout.share > _ROOMY, round(layout.bubble, 2), gpus, -layout.micro_batch, layout.virtual_pipeline
+    sizes = job.model_parallel, -job.micro_batch, job.parallel("virtualPipeline")
+    return far, layout.share > _ROOMY, round(layout.bubble, 2), *sizes
 
 
 def _distance(size: int, hint: tuple[int, int], most: int) -> float:

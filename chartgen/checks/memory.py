@@ -16,8 +16,8 @@ The formulas apply if Megatron pretrains a GPT model with fused attention. Other
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from chartgen.checks.activations import kept_activations, kept_at_least, tokens
 from chartgen.checks.job import Job
@@ -32,8 +32,7 @@ _OTHERWISE = ("fsdp", "offload", "precision_aware", "peft", "lora", "recompute_m
 _FUSED_LOSS = ("cross_entropy_loss_fusion", "cross_entropy_fusion_impl")
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """Memory of the fullest GPU; all but the first field in bytes.
 
     Args:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job, Recompute
@@ -24,8 +24,7 @@ _CAUSES = ("recompute", "batch", "sequenceLength", "gpusPerNode", "nodes", "mach
 Change: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Load:
+class Load(NamedTuple):
     """A job's estimated memory and the capacity of its GPU.
 
     Args:

@@ -7,15 +7,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chartgen.composer.origin import Composed
+from chartgen.composer.presets import site_example
 from chartgen.errors import Problem
 from chartgen.findings import Finding, Rule
 from chartgen.helm.values import Values
+from chartgen.helm.yaml import Keys, dotted
+from chartgen.kube.manifest_walk import texts
 
 SITE = Rule(
     "site-of-target",
     "A site file has the names of one target's cluster, and its first line names the chart; `chartgen init` writes it.",
     "pass the site file of this target, or change the first line if the names are those of its cluster",
 )
+PLACEHOLDER = Rule(
+    "placeholders-are-replaced",
+    "The example of a site file names accounts, buckets and servers that you replace, in its line `Placeholders`.",
+    "enter the names of your cluster",
+    severity="warning",
+)
+_PLACEHOLDERS = re.compile(r"^# Placeholders: (.+)$", re.MULTILINE)
 # What `chartgen init` writes; the editor's schemas of presets are in schemas/ instead, and count for all targets.
 _MODELINE = re.compile(r"#\s*yaml-language-server:\s*\$schema=(?:\S*/)?charts/([^/\s]+)/values\.schema\.json\s*")
 
@@ -35,6 +45,31 @@ def foreign_sites(origin: Composed, values: Values) -> Iterator[Finding]:
             message = f"is a site file of {target}, and the target is {origin.name}"
             problem = Problem(message, layer.source, 1, 1, f"chartgen init {origin.name} writes one of its own")
             yield Finding(SITE.id, problem)
+
+
+def placeholders(origin: Composed, values: Values, launcher: str) -> Iterator[Finding]:
+    """Find names of the example of a site file in values that a chart uses.
+
+    Args:
+        origin: The target whose chart gets the values.
+        values: The user's layers.
+        launcher: The run's program, whose values count alone; empty for a setup chart.
+    """
+    example = site_example(origin.name, origin.target.library) if values.layers else None
+    listed = _PLACEHOLDERS.search(example.read_text("utf-8")) if example else None
+    words = "|".join(map(re.escape, listed[1].split(", "))) if listed else "$."
+    for keys, text in texts(values.data):
+        if _is_used(keys, launcher) and (found := re.search(rf"(?<![\w-])({words})(?![\w-])", text)):
+            file, line, column = values.origin(keys)
+            if file and Path(file).name != Path(str(example)).name:
+                message = f"{dotted(keys)}: {found[0]} is a name of the example"
+                yield Finding(PLACEHOLDER.id, Problem(message, file, line, column, PLACEHOLDER.remedy), "warning")
+
+
+def _is_used(keys: Keys, launcher: str) -> bool:
+    if keys[0] == "launchers":
+        return keys[1:2] == (launcher,)
+    return (keys[0] == "setup") == (not launcher)
 
 
 def _target_of(file: Path) -> str:

@@ -216,7 +216,7 @@ def run_of_job(job: Job) -> Run | str:
     if hardware is None:
         return f"the speeds of GPU {job.machine.gpu} are not known"
     hardware = calibrated(hardware, _own_figures(job))
-    model = _architecture(job)
+    model = architecture_of(job)
     if model is None:
         return f"the sizes of the model of {job.own[job.launcher.own_model]} are not known"
     decided = _decided(job)
@@ -253,8 +253,8 @@ def _decided(job: Job) -> Mapping[str, Any]:
     if job.describes_model:
         sequence = int(job.values["sequenceLength"])
         return {"sequence": sequence, "precision": job.values["precision"], "recomputed": _recomputed(job)}
-    recipe = speed_table()["recipes"].get(str(job.own[job.launcher.own_model]), {})
-    found = {"recomputed": 0, **recipe}
+    recipe = recipe_of(job)
+    found = {"recomputed": 0, **{key: recipe[key] for key in recipe if key not in ("shared", "splits")}}
     for name, value in options(job):
         if name == "seq_length":
             found["sequence"] = int(value)
@@ -263,6 +263,12 @@ def _decided(job: Job) -> Mapping[str, Any]:
         elif name == "recompute_granularity":
             found["recomputed"] = int(value == "full")
     return found if "precision" in found else {}
+
+
+def recipe_of(job: Job) -> Mapping[str, Any]:
+    """Return what the recipe of a job decides; nothing for an unknown one."""
+    found: Mapping[str, Any] = speed_table()["recipes"].get(str(job.own[job.launcher.own_model]), {})
+    return found
 
 
 def _recomputed(job: Job) -> float:
@@ -274,7 +280,7 @@ def _recomputed(job: Job) -> float:
     return 1.0 if given.method == "uniform" else min(given.layers * chunks / job.model("layers"), 1.0)
 
 
-def _architecture(job: Job) -> Architecture | None:
+def architecture_of(job: Job) -> Architecture | None:
     """Return the model: that of the table by the recipe's name, or by the sizes of the values."""
     if not job.describes_model:
         return find_architecture(str(job.own[job.launcher.own_model]))

@@ -56,12 +56,10 @@ def _known_elsewhere(problem: Problem, data: dict[str, Any], chart: Chart) -> Pr
     if not problem.message.startswith("machineType must be ") or not isinstance(machine, str):
         return problem
     from chartgen.composer.origin import Composed, origin_of
-    from chartgen.composer.target import load_target
 
     if not isinstance(origin := origin_of(chart), Composed):
         return problem
-    library = origin.target.library
-    targets = [name for name in library.names("target") if machine in load_target(name, library).machines]
+    targets = [each.target for each in origin.target.library.machine_types() if each.name == machine]
     if not targets:
         return problem
     return problem._replace(hint=f"{machine} belongs to target {' and '.join(targets)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chartgen.errors import Problem
 from chartgen.findings import Finding, PartProblem, Rule
@@ -30,8 +30,7 @@ _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 _WORDS = frozenset(("true", "false"))
 
 
-@dataclass(frozen=True)
-class Scalar:
+class Scalar(NamedTuple):
     """An unquoted key or value that does not stay text.
 
     Args:

@@ -134,7 +134,12 @@ def _generated(interfaces: list[Chart], schemas: Path | None, reference: Path | 
             (schemas, catalogue.published_schemas(interfaces)),
             (schemas / "output", catalogue.marked(answers.answer_schemas())),
         ]
-    wanted += [(reference, catalogue.reference())] if reference else []
+    if reference:
+        from chartgen.cli import main
+        from chartgen.cli.commands_page import commands_page
+
+        commands = {"commands.md": catalogue.marked_page(commands_page(main))}
+        wanted.append((reference, catalogue.reference() | commands))
     stale = [path for folder, files in wanted for path in catalogue.stale(files, folder)]
     gone = [path for folder, files in wanted for path in catalogue.obsolete(files, folder)]
     for folder, files in () if check else wanted:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
+    decided,
     find_chart,
     note,
     path_option,
     read_values,
+    show_lines,
     target_argument,
     values_options,
     workload_option,
@@ -21,11 +24,12 @@ from chartgen.cli.output import emit, known_rules
 
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
+    from chartgen.helm.values import Values
 
 _FORMS = ("text", "json", "sarif", "junit", "github")
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @target_argument
 @values_options
 @workload_option
@@ -53,14 +57,16 @@ def check(
     """
     from chartgen.checks import SCHEMA, job_of
     from chartgen.checks import check as check_job
+    from chartgen.checks.automatic import FITTING
     from chartgen.checks.chart_refusals import render_refusals, unchecked_refusals
     from chartgen.findings import exit_code
     from chartgen.reports import format_findings
 
-    has_site = bool(options["files"] or not options["preset_names"])
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values, values_only=not render)
     findings = check_job(chart, values)
+    if all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings):
+        values = decided(chart, values)
     if not render:
         for refusal in unchecked_refusals(chart):
             note(f"{refusal}: what only Helm can check is not checked; --render checks it")
@@ -68,35 +74,47 @@ def check(
         findings += render_refusals(chart, values)
     text = format_findings(findings, output, checked=target, rules=known_rules)
     if output == "text":
+        _show_outline(job_of(chart, values) if exit_code(findings) == 0 else None, rendered=render)
         lines, end, total = text.rstrip("\n").rpartition("\n")
         severities = {finding.severity for finding in findings}
         colour = "red" if "error" in severities else "yellow" if severities else "green"
         click.echo(f"{lines}{end}{click.style(total, fg=colour)}")
     else:
         emit(text, nl=False)
-    known = all(finding.rule != SCHEMA for finding in findings)
-    job = job_of(chart, values) if known and output == "text" else None
-    if job and not exit_code(findings):
-        _estimate(job)
-    if exit_code(findings) and not has_site:
+    if exit_code(findings) and _has_only_presets(values):
         note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
-    if explain and known:
-        _explain(job or job_of(chart, values))
+    if explain and all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings):
+        _explain(job_of(chart, values))
     sys.exit(exit_code(findings))
 
 
-def _estimate(job: Job) -> None:
-    """Show the estimated time and cost in one line, if a formula covers the job."""
-    from chartgen.checks.speed import describe_speed, speed_of
+def _show_outline(job: Job | None, *, rendered: bool) -> None:
+    from chartgen.checks import CHECKS
+    from chartgen.checks.rules import rules_for
+    from chartgen.releases.plan import outline
 
-    if job.trains and (line := describe_speed(speed_of(job), int(job.values["steps"]))):
-        note(f"estimate: {line}")
+    if job:
+        own = "" if rendered else "; --render also renders it, install and rehearse ask a cluster"
+        rules = len(CHECKS) + len(list(rules_for(job)))
+        show_lines("Plan", [*outline(job), ("checked", f"the values' schema and {rules} rules{own}")])
+
+
+def _has_only_presets(values: Values) -> bool:
+    """Report whether no values file but those of presets was given."""
+    from chartgen.composer.presets import VALUES
+
+    files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+    return bool(files) and all(file.is_relative_to(VALUES) for file in files)
 
 
 def _explain(job: Job | None) -> None:
     from chartgen.checks.memory import unestimated
     from chartgen.checks.memory_fit import load_of
+    from chartgen.checks.speed import speed_of
 
+    if job and (speed := speed_of(job).estimate):
+        step = speed.step_seconds
+        click.echo(f"step        {step.middle:6.1f} s ({step.low:.1f} to {step.high:.1f}), estimated", err=True)
     load = load_of(job) if job else None
     if load is None:
         what = unestimated(job) if job else ""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_target
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
+    decided,
     find_chart,
     open_place,
     output_option,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from chartgen.releases.history import RevisionRecord
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @release_argument
 @values_options
 @click.option(
@@ -61,6 +63,7 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
         values = read_values(options, target or record.target)
         values = values if values.layers else _release_values(record.values)
         chart = _chart_for(record, target, options, values)
+        values = decided(chart, values, record.values)
         validate(chart, values)
         rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
         seen = preview(cluster, state, record, rendered, effective_values(chart, values))

@@ -10,6 +10,7 @@ import click
 
 from chartgen.cli.completion import complete_target
 from chartgen.cli.options import (
+    decided,
     find_chart,
     new_release_argument,
     open_place,
@@ -74,6 +75,7 @@ def _release(
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
+    values = decided(chart, values)
     validate(chart, values)
     return examine(cluster, chart, values, objects(render(chart, release, namespace, values.data)), release, namespace)
 

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.options import library, output_option, path_option, read_values, values_options
+from chartgen.cli.options import (
+    decided,
+    find_chart,
+    library,
+    output_option,
+    path_option,
+    read_values,
+    values_options,
+)
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
@@ -76,7 +84,8 @@ def estimate(
 
     found = []
     for name in targets:
-        speed = speed_on(load_target(name, library(path)), read_values(dict(options), name))
+        values = decided(find_chart(name, path, values_only=True), read_values(dict(options), name))
+        speed = speed_on(load_target(name, library(path)), values)
         found.append((speed, budget_of(speed, tokens, price) if tokens else None))
     if output == "json":
         rows = [_row(*each) for each in found]

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
+    decided,
     find_chart,
     new_release_argument,
     note,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from chartgen.rehearsal.local_pod import Execution
 
 
-@click.command("exec")
+@click.command("exec", cls=FolderCommand)
 @target_argument
 @new_release_argument
 @values_options
@@ -75,6 +77,7 @@ def exec_pod(
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
+    values = decided(chart, values)
     validate(chart, values)
     found = objects(render_chart(chart, release, "default", values.data))
     if root is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import library, path_option, read_values, target_argument, values_options
 from chartgen.cli.output import show_answer
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from chartgen.checks.layouts import Layout
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @target_argument
 @values_options
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs of the run; default: the values' own.")
@@ -51,21 +52,27 @@ def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path,
 
 def _row(place: int, layout: Layout) -> dict[str, Any]:
     """Return the table row of a layout: its values and further columns."""
-    counts = {"dataParallel": layout.data_parallel, "microBatches": layout.micro_batches}
-    memory = {"memoryGigabytes": round(layout.memory.total / 1e9, 1), "memoryShare": round(layout.share, 3)}
+    counts = {"dataParallel": layout.job.data_parallel, "microBatches": layout.job.micro_batches}
+    memory = {"memoryGigabytes": round(layout.memory / 1e9, 1), "memoryShare": round(layout.share, 3)}
     return {"place": place, **layout.values, **counts, **memory, "stepSeconds": layout.step_seconds, "own": layout.own}
+
+
+_COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "data", "micro", "micro-batches")
 
 
 def _show_layouts(shown: list[tuple[int, Layout]], count: int) -> None:
     if not shown:
-        click.echo("no layout fits: try more GPUs, recompute=full, or a global batch that divides them", err=True)
+        click.echo("no layout fits: try more GPUs, or a global batch that divides them", err=True)
         return
-    click.echo("place  tensor  pipeline  virtual  context  data  micro  micro-batches  memory")
+    click.echo(f"place  {'  '.join(_COLUMNS)}  memory")
     for place, layout in shown:
-        sizes = f"{place:<6} {layout.tensor:<7} {layout.pipeline:<9} {layout.virtual_pipeline:<8} {layout.context:<8}"
-        batch = f"{layout.data_parallel:<5} {layout.micro_batch:<6} {layout.micro_batches:<14}"
+        job = layout.job
+        sizes = [job.parallel(name) for name in ("tensor", "pipeline", "virtualPipeline", "context", "expert")]
+        row = zip(_COLUMNS, (*sizes, job.data_parallel, job.micro_batch, job.micro_batches), strict=True)
+        cells = "".join(f"{size:<{len(name) + 2}}" for name, size in row)
+        again = ", recompute full" if job.recompute.granularity == "full" else ""
         step = f", {layout.step_seconds:.3g} s a step" if layout.step_seconds else ""
         mark = ", own" if layout.own else ""
-        click.echo(f"{sizes} {batch} {layout.memory.total / 1e9:.0f} GB, {layout.share:.0%}{step}{mark}")
+        click.echo(f"{place:<6} {cells}{layout.memory / 1e9:.0f} GB, {layout.share:.0%}{again}{step}{mark}")
     if count > len(shown):
         click.echo(f"{count - len(shown)} more; --most {count} shows them", err=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from chartgen.cli.completion import complete_preset
 from chartgen.cli.options import (
     library,
     note,
@@ -21,6 +22,14 @@ from chartgen.cli.options import (
 @click.command()
 @target_argument
 @click.option("--to", default="site.yaml", show_default=True, type=click.Path(path_type=Path), help="File to write.")
+@click.option(
+    "--preset",
+    "preset_name",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_preset,
+    help="Preset of the runs here.",
+)
 @click.option("--from-cluster", is_flag=True, help="Name the queue, machines and claim that the cluster has.")
 @click.option("--ask/--no-ask", default=None, help="Ask for each name.  [default: on a terminal]")
 @place_options
@@ -29,6 +38,7 @@ def init(
     target: str,
     *,
     to: Path,
+    preset_name: str,
     from_cluster: bool,
     ask: bool | None,
     namespace: str,
@@ -37,17 +47,21 @@ def init(
 ) -> None:
     """Write a site file for a target: the names in your cluster, such as queue, buckets and secrets.
 
+    A chartgen.yaml beside it names target, preset and site file for the commands in this folder. An existing one
+    is kept.
+
     On a terminal it asks for each name: Enter keeps the one in brackets, a hyphen (-) leaves it out. Elsewhere, and
     with --no-ask, it writes the example to fill in. An existing file is never overwritten. --from-cluster only reads
     from the cluster; where it has several queues or claims, they are listed in a comment.
 
     \b
     Examples:
-      chartgen init gke-a3mega
+      chartgen init gke-a3mega --preset gpt3-175b
       chartgen init eks-p5 --from-cluster --namespace ml
       chartgen init gke-a3mega --no-ask
     """
-    from chartgen.composer.presets import site_example
+    from chartgen.composer.folder_settings import SETTINGS
+    from chartgen.composer.presets import preset_layers, site_example
     from chartgen.composer.site_names import replace_names
     from chartgen.composer.target import load_target
     from chartgen.errors import ChartgenError, Problem, UsageError
@@ -62,6 +76,8 @@ def init(
     if example is None:
         hint = f"add values/site.{name}.example.yaml to your folder"
         raise ChartgenError(Problem(f"target {name!r} has no example of a site file", hint=hint))
+    if preset_name:
+        preset_layers(preset_name, name, opened)
     if os.path.lexists(to):  # a link to nothing too
         raise UsageError(Problem("already exists", to, hint="choose another file with --to"))
     # the examples lie one folder below what `chartgen build` writes
@@ -76,8 +92,23 @@ def init(
     if asks:
         text = replace_names(text, _ask)
     write_whole(to, text)
+    named = _name_runs(name, preset_name, to)
     first = "" if asks else "enter the names of your cluster, then "
-    note(f"wrote {to}: {first}run `chartgen check {name} --preset NAME -f {to}`")
+    rest = "" if named and preset_name else f" {name} --preset {preset_name or 'NAME'}{'' if named else f' -f {to}'}"
+    note(f"wrote {to}{f' and {SETTINGS}' if named else ''}: {first}run `chartgen check{rest}`")
+
+
+def _name_runs(target: str, preset: str, site: Path) -> bool:
+    """Write the settings of the working folder, unless it has some or the site file lies elsewhere."""
+    from chartgen.composer.folder_settings import SETTINGS, is_here
+    from chartgen.files import write_whole
+    from chartgen.helm.yaml import values_text
+
+    if os.path.lexists(SETTINGS) or not is_here(site):
+        return False
+    names = {"target": target, **({"preset": preset} if preset else {}), "values": [os.path.relpath(site)]}
+    write_whole(Path(SETTINGS), f"# Of the commands in this folder; their arguments win.\n{values_text(names)}")
+    return True
 
 
 def _ask(key: str, default: str | int) -> str | int | None:

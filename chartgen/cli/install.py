@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     F,
+    decided,
     find_chart,
     note,
     open_place,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from chartgen.kube import Cluster
     from chartgen.releases import Rollout
     from chartgen.releases.helm_release import Place
+    from chartgen.releases.history import RevisionRecord
     from chartgen.releases.preflight import Diagnosis
 
 
@@ -47,7 +50,7 @@ def chart_options(command: F) -> F:
     return command
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @chart_options
 def install(**options: Any) -> None:
     """Install a target's chart, or a chart folder, as a new release.
@@ -65,7 +68,6 @@ def install(**options: Any) -> None:
 def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
     from chartgen.checks import check, raise_errors
-    from chartgen.composer.origin import origin_of
 
     values = read_values(options)
     chart = find_chart(options["target"], options["path"], options["workload"], values=values)
@@ -74,10 +76,9 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     raise_errors(found)
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         with untouched():
-            action = _action(action, cluster, place, options)
-            # a setup chart takes the values of its run chart, but the checks of those do not apply
-            if not origin_of(chart).setup:
-                show_warnings(found)
+            action, last = _action(action, cluster, place, options)
+            values = decided(chart, values, last.values if last else None)
+            show_warnings(found)
             rollout = _prepare(action, cluster, place, chart, values, options)
             if options["dry_run"]:
                 show_preview(rollout, options["output"])
@@ -104,15 +105,15 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
     return override(values, "--set-json", f"avoidNodes={json.dumps(every)}")
 
 
-def _action(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> str:
-    """Return the action, before any other work; fail at once when an existing or missing release does not allow it."""
+def _action(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> tuple[str, RevisionRecord | None]:
+    """Return the action, and the last revision; fail at once when an existing or missing release does not allow it."""
     from chartgen.releases import check_existence, survey_release
 
     state = survey_release(cluster, options["release"], place.namespace)
     if options.get("or_install") and state.last is None:
-        return "install"
+        return "install", None
     check_existence(state, action)
-    return action
+    return action, state.last
 
 
 def _prepare(

@@ -71,7 +71,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
       chartgen lint oci://registry.example.com/charts/train:1.2.0
       chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
     """
-    from chartgen.composer.library import SETTINGS
+    from chartgen.composer.folder_settings import SETTINGS
     from chartgen.findings import exit_code
     from chartgen.linter.run import Settings, lint_all
     from chartgen.reports import format_findings
@@ -83,7 +83,8 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
         note(f"lint does not use {SETTINGS}, which a pull request may change: name folders with --path")
     values = read_values(options)
     settings = Settings.of(Path.cwd(), charts, path, values, **_given(options))
-    findings = lint_all(settings, partial(_steps, verbose=options["verbose"]))
+    checked: list[str] = []
+    findings = lint_all(settings, partial(_steps, verbose=options["verbose"], charts=checked))
     if options["write_baseline"]:
         _write_baseline(findings, options["write_baseline"])
         return
@@ -114,8 +115,9 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _steps(name: str, done: Outcome, *, verbose: bool) -> None:
+def _steps(name: str, done: Outcome, *, verbose: bool, charts: list[str]) -> None:
     """Report a checked chart: its hidden findings, if asked the duration of each step, else on a terminal its name."""
+    charts.append(name)
     steps = [f"{step.name} {step.seconds:.2f} s" for step in done.steps or ()] if verbose else []
     state = "unchanged" if done.steps is None else "checked"
     parts = [", ".join(steps) or state] if verbose or sys.stderr.isatty() else []

@@ -6,12 +6,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from chartgen.cli.completion import complete_key, complete_preset, complete_release, complete_target, complete_workload
+from chartgen.cli.folder import with_folder
 from chartgen.visible import one_line
 
 if TYPE_CHECKING:
@@ -190,10 +192,14 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
     """
     from chartgen.helm.values import load_values
 
-    given = {name: options.pop(name, ()) for name in _NAMES}
+    target = target or click.get_current_context().params.get("target") or ""
+    given, line = with_folder({name: options.pop(name, ()) for name in _NAMES}, target)
+    if line:
+        note(line)
     if program := given.pop("program_file"):
         given = _with_program(program, given)
-    return load_values([*_preset_layers(given.pop("preset_names"), target), *given.pop("files")], **given)
+    layers = _preset_layers(given.pop("preset_names"), target)
+    return replace(load_values([*layers, *given.pop("files")], **given), presets=len(layers))
 
 
 def _with_program(program: Path, given: dict[str, Any]) -> dict[str, Any]:
@@ -216,13 +222,11 @@ def _preset_layers(names: tuple[str, ...], target: str) -> list[Path]:
     from chartgen.composer.presets import preset_layers
     from chartgen.errors import Problem, UsageError
 
-    params = click.get_current_context().params
-    target = target or params.get("target") or ""
     if chart := _read_chart(target):
         target = origin_of(chart).name
     if not target:
         raise UsageError(Problem("--preset needs a target", hint="add --target, or pass the preset's file with -f"))
-    opened = library(params.get("path") or ())
+    opened = library(click.get_current_context().params.get("path") or ())
     return [file for name in names for file in preset_layers(name, target, opened)]
 
 
@@ -268,6 +272,22 @@ def find_chart(
     if values:  # which launchers, not which values: that chart is the same for many
         target = for_values(target, values.data, workload)
     return composed_chart("compose", target, workload)
+
+
+def decided(chart: Chart, values: Values, before: dict[str, Any] | None = None) -> Values:
+    """Return values with numbers for the sizes that they leave to chartgen, and print what it chose.
+
+    Args:
+        chart: The chart.
+        values: The user's values.
+        before: The values of the release.
+    """
+    from chartgen.checks.automatic import decide
+
+    decision = decide(chart, values, before)
+    if decision.change:
+        note(str(decision))
+    return decision.values
 
 
 def _load_target(name: str, found: Library) -> Target:
@@ -329,9 +349,14 @@ def show_plan(plan: Plan) -> None:
     """Print a plan to stderr."""
     from chartgen.releases.plan import describe_plan
 
-    click.echo("Plan", err=True)
-    for label, text in describe_plan(plan):
-        click.echo(f"  {label:<11} {text}", err=True)
+    show_lines("Plan", describe_plan(plan))
+
+
+def show_lines(title: str, lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines of (label, text) below a title to stderr."""
+    click.echo(title, err=True)
+    for label, text in lines:
+        click.echo(f"  {label:<11} {one_line(text)}", err=True)
 
 
 def show_table(rows: list[tuple[str, str]]) -> None:

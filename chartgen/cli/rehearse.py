@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
     Duration,
+    decided,
+    find_chart,
     library,
     note,
     output_option,
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from chartgen.rehearsal.verdict import Verdict
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @target_argument
 @values_options
 @click.option("--release", default="rehearsal", show_default=True, help="Release name.")
@@ -59,7 +62,8 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -
     from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import rehearse as rehearse_target
 
-    values = read_values(options)
+    chart = find_chart(target, path, options["workload"], values_only=True)
+    values = decided(chart, read_values(options))
     result = rehearse_target(load_target(target, library(path)), values, on_plan=show_plan, progress=note, **options)
     _show(result, output)
     if not result.verdict.ok:

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
+    decided,
     find_chart,
     new_release_argument,
     path_option,
@@ -19,7 +21,7 @@ from chartgen.cli.options import (
 from chartgen.cli.output import emit
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @target_argument
 @new_release_argument
 @values_options
@@ -41,6 +43,7 @@ def render(
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
+    values = decided(chart, values)
     validate(chart, values)
     try:
         text = render_chart(chart, release, namespace, values.data)

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_sandbox
-from chartgen.cli.options import library, note, output_option, path_option, read_values, target_argument, values_options
+from chartgen.cli.folder import FolderCommand
+from chartgen.cli.options import (
+    decided,
+    find_chart,
+    library,
+    note,
+    output_option,
+    path_option,
+    read_values,
+    target_argument,
+    values_options,
+)
 from chartgen.cli.output import show_answer
 from chartgen.visible import counted
 
@@ -22,7 +33,7 @@ def sandbox() -> None:
     """Keep a control plane running, to try helm, kubectl and chartgen by hand."""
 
 
-@sandbox.command("up")
+@sandbox.command("up", cls=FolderCommand)
 @target_argument
 @values_options
 @click.option("--name", default="sandbox", show_default=True, help="Name of the sandbox.")
@@ -40,7 +51,8 @@ def sandbox_up(target: str, name: str, output: str, path: tuple[Path, ...], **op
     from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import open_sandbox
 
-    values = read_values(options)
+    chart = find_chart(target, path, values_only=True)
+    values = decided(chart, read_values(options))
     started = open_sandbox(name, load_target(target, library(path)), values, progress=note, **options)
     _show_sandboxes([started], output)
     if output == "text":

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from chartgen.cli.folder import FolderCommand
 from chartgen.cli.install import chart_options, roll_out
 from chartgen.cli.rollout import confirm_changes, yes_option
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @chart_options
 @click.option("-i", "--install", "or_install", is_flag=True, help="Install the release if it does not exist.")
 @yes_option

@@ -137,7 +137,7 @@ class _Composer:
         ]
         description = f"Training on {self.target.description}"
         interface, table = self._interface
-        facts = {"others": ", ".join(others), "values_table": list(map(vars, table)), **self._keys(table)}
+        facts = {"others": ", ".join(others), "values_table": [row._asdict() for row in table], **self._keys(table)}
         return self._finish(files | interface, COMMON / "README.md", description, **facts)
 
     def _keys(self, table: Iterable[ValueRow]) -> dict[str, list[str]]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.yaml import Document, Keys, Plain, dotted, load_file, require_map, type_name
@@ -25,8 +25,7 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 _LARGEST = 1e15  # of a number; more is a mistake, and infinity no number of rules or JSON
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One key of a definition file.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.expressions import ExpressionError, parse_expression
@@ -77,8 +77,7 @@ _FILES = {"fragment.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *SLOTS}
 _FOLDERS = ("manifests", "setup")
 
 
-@dataclass(frozen=True)
-class Contract:
+class Contract(NamedTuple):
     """Reports that NCCL must give before a run of several machines trains.
 
     Args:

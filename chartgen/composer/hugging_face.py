@@ -7,6 +7,7 @@ qwen3_moe, deepseek_v3, gpt_oss: configuration_*.py); version 5 keeps `rope_thet
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,6 +63,12 @@ _OPTIONS = {
     "kv_lora_rank": "model.kv_lora_rank, with model.multi_latent_attention",
     "q_lora_rank": "model.q_lora_rank, with model.multi_latent_attention",
 }
+_MASKED = re.compile(r"For(?:MaskedLM|PreTraining)$")
+# What layers of a family have although config.json does not state it: modeling_*.py of transformers v4.57.1.
+_IMPLIED = (
+    (re.compile(r"qwen2(?!_audio)"), "biases of query, key and value", "model.add_qkv_bias"),
+    (re.compile(r"qwen3|gemma3|olmo2"), "norms of query and key", "model.qk_layernorm"),
+)
 _RECIPE = "train it by its recipe of Megatron-Bridge (launchers.megatron-bridge.recipe)"
 # The language model of one that also reads pictures or sound, and what the file states beside it.
 _TEXT = ("text_config", "llm_config", "language_config")
@@ -86,14 +93,37 @@ class Described:
     left: list[Problem]
 
 
+def config_of(place: str) -> tuple[Path, str]:
+    """Return the config.json of a model and the model's name; nothing is downloaded.
+
+    Args:
+        place: The file, its folder, or the name of a repository that is in the cache of the hub on this machine
+            (huggingface_hub v0.36, constants.py: HF_HUB_CACHE, HF_HOME).
+    """
+    path = Path(place)
+    if not path.exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", place):
+        home = os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser()
+        folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub")) / f"models--{place.replace('/', '--')}"
+        path = folder if folder.is_dir() else path
+    if snapshots := sorted(path.glob("snapshots/*/config.json"), key=lambda file: file.lstat().st_mtime):
+        return snapshots[-1], path.name.rpartition("--")[2]
+    file = path / "config.json" if path.is_dir() else path
+    return file, file.absolute().parent.name
+
+
 def describe_model(path: Path, name: str) -> Described:
     """Return the values of `model` that a config.json describes, and every setting without a portable key.
 
     Raises:
         ChartgenError: The file is not a map, or lacks a size that every model has.
     """
+    text = read_text(path)
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ChartgenError(Problem(f"is not valid JSON: {error.msg}", path, error.lineno, error.colno)) from None
     # Some files are indented with tabs, which only JSON permits; no text contains one.
-    whole = load(read_text(path).replace("\t", " "), path)
+    whole = load(text.replace("\t", " "), path)
     around = require_map(whole, path.name)
     inner = tuple([key for key in _TEXT if isinstance(around.get(key), dict)][:1])
     document = whole.part(inner)
@@ -122,7 +152,11 @@ def describe_model(path: Path, name: str) -> Described:
 
 
 def _mixed(given: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    """Yield each setting that makes the layers of a model differ in kind or size, and why."""
+    """Yield each setting of another model than GPT, or that makes layers differ in kind or size, and why."""
+    if "type_vocab_size" in given or _MASKED.search(str((_listed(given.get("architectures")) or [""])[0])):
+        yield "model_type", f"{given.get('model_type')} is an encoder, and portable families predict the next token"
+    if given.get("is_encoder_decoder") is True:
+        yield "is_encoder_decoder", "is_encoder_decoder: portable families are decoders alone"
     for key, value in given.items():
         kinds = {*value} - _ATTENTION if key == "layer_types" and isinstance(value, list) else value
         if key in _SIZES and isinstance(value, list):
@@ -132,6 +166,10 @@ def _mixed(given: dict[str, Plain]) -> Iterator[tuple[str, str]]:
                 key,
                 f"{key}: not every layer is attention and a feed-forward block of one size, as in portable families",
             )
+
+
+def _listed(value: Plain) -> list[Plain]:
+    return value if isinstance(value, list) else []
 
 
 def _first(given: dict[str, Plain], key: str) -> tuple[str, int | None]:
@@ -173,8 +211,11 @@ def _left(document: Document, given: dict[str, Plain], sizes: dict[str, int], fa
     kind = str(given.get("model_type"))
     found = []
     if kind not in _FAMILIES:
-        hint = f"{_RECIPE}, or check every layer"
-        message = f"model_type {kind} is not a portable family; {family} is the nearest, and its layers may differ"
+        hint, differs = f"{_RECIPE}, or check every layer", "may differ"
+        for other, what, option in _IMPLIED:
+            if other.match(kind):
+                hint, differs = f"Megatron-Bridge has {option} in launchers.megatron-bridge.config", f"lack its {what}"
+        message = f"model_type {kind} is not a portable family; {family} is the nearest, and its layers {differs}"
         found.append(document.problem(message, ("model_type",) if "model_type" in given else (), hint))
     if "intermediate_size" not in taken and "moe_intermediate_size" in taken and _has_dense(given):
         shown = _shown("intermediate_size", given.get("intermediate_size"))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from chartgen.composer.folder_settings import folder_settings
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 
 BUILTIN = Path(__file__).parent.parent / "library"
@@ -19,7 +22,6 @@ KINDS = {
     "policy": "policies",
 }
 _ONE_FILE = ("target", "policy")  # the others are folders
-SETTINGS = "chartgen.yaml"
 ENTRY_POINT_GROUP = "chartgen.library"
 # Names become parts of file names, template names and Kubernetes names.
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
@@ -102,17 +104,24 @@ class Library:
 
     def machine_types(self) -> Iterator[MachineType]:
         """Yield the machine types of all targets, by target; what is wrong in a target's file is for its own user."""
+        for target in self.names("target"):
+            with suppress(ChartgenError, AttributeError, TypeError):
+                machines, platform = self._machines_of(target)
+                for name, facts in machines.items():
+                    yield MachineType(name, str(facts.get("gpu")), str(facts.get("gpus")), target, platform)
+
+    def _machines_of(self, target: str, below: tuple[str, ...] = ()) -> tuple[dict[str, Any], str]:
+        """Return the machines of a target with those of the targets that it extends, and its platform."""
         from chartgen.helm.yaml import load_file, require_map
 
-        for target in self.names("target"):
-            try:
-                content = require_map(load_file(self.find("target", target)), "a target")
-            except ChartgenError:
-                continue
-            machines, platform = content.get("machines"), str(content.get("platform"))
-            for name, facts in machines.items() if isinstance(machines, dict) else ():
-                known = facts if isinstance(facts, dict) else {}
-                yield MachineType(name, str(known.get("gpu")), str(known.get("gpus")), target, platform)
+        content: dict[str, Any] = require_map(load_file(self.find("target", target)), "a target")
+        machines, parent, platform = {**content.get("machines", {})}, content.get("extends"), content.get("platform")
+        if parent in self.names("target") and parent not in (*below, target):
+            theirs, of_parent = self._machines_of(parent, (*below, target))
+            machines |= {name: {**facts, **machines.get(name, {})} for name, facts in theirs.items()}
+            platform = platform or of_parent
+        left_out = content.get("leaveOut", ())
+        return {name: facts for name, facts in machines.items() if name not in left_out}, str(platform)
 
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""
@@ -162,7 +171,7 @@ def open_library(paths: Sequence[Path] = (), *, settings: bool = True) -> Librar
         UsageError: A folder does not exist or has none of the sub-folders.
     """
     from_environment = [Path(part) for part in os.environ.get("CHARTGEN_PATH", "").split(os.pathsep) if part]
-    roots = [*(_of_settings() if settings else ()), *from_environment, *paths]
+    roots = [*(folder_settings().path if settings else ()), *from_environment, *paths]
     problems = []
     for root in roots:
         if not root.is_dir():
@@ -178,32 +187,6 @@ def open_library(paths: Sequence[Path] = (), *, settings: bool = True) -> Librar
 
         know_kinds(own)
     return Library(tuple(dict.fromkeys((BUILTIN, *own))))
-
-
-def _of_settings() -> list[Path]:
-    """Return the folders that the settings of the working directory name.
-
-    Raises:
-        UsageError: The file, or one of the folders, lies elsewhere: a pull request may have written it.
-    """
-    if not os.path.isfile(SETTINGS):  # noqa: PTH113  the fastest, in every command
-        return []
-    if not _is_here(Path(SETTINGS)):
-        raise UsageError(Problem("is a link out of this folder", SETTINGS, hint="replace the link by a copy"))
-    from chartgen.composer.definition import Field, read_definition
-
-    field = Field("array", "folders with definitions and policies, as --path", required=True, item="string")
-    _, data = read_definition(Path(SETTINGS), {"path": field})
-    folders = [Path(str(folder)) for folder in data["path"]]  # type: ignore[union-attr]
-    if outside := [folder for folder in folders if not _is_here(folder)]:
-        hint = "name folders below this one; --path and CHARTGEN_PATH name others"
-        raise UsageError(Problem(f"{folder} lies elsewhere", SETTINGS, hint=hint) for folder in outside)
-    return folders
-
-
-def _is_here(path: Path) -> bool:
-    """Report whether a path is below the working directory, also after its links."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(Path.cwd()))
 
 
 def _names(roots: Sequence[Path], kind: str) -> list[str]:

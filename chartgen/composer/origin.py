@@ -6,7 +6,7 @@ A build writes the origin into the annotations of Chart.yaml, so that it is the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from chartgen.errors import UsageError
 from chartgen.helm.yaml import load, require_map
@@ -49,8 +49,7 @@ class Composed:
         return self.target.name
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(NamedTuple):
     """A chart of a target that is in no folder: chartgen cannot interpret its values.
 
     Args:
@@ -62,8 +61,7 @@ class Unknown:
     setup: bool = False
 
 
-@dataclass(frozen=True)
-class Foreign:
+class Foreign(NamedTuple):
     """A chart that chartgen did not compose."""
 
     name: str = ""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
 from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.library import KINDS
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.errors import ChartgenError, Problem
-from chartgen.helm.yaml import values_text
+from chartgen.helm.schema import check_sound
+from chartgen.helm.yaml import dotted, values_text
 from chartgen.visible import counted
 
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ FIELDS = {
 # What selects pods, or belongs to a controller: another value would break the run.
 _RESERVED = re.compile(r"(app\.kubernetes\.io|helm\.sh|kueue\.x-k8s\.io|([\w.-]*\.)?(kubernetes|k8s)\.io)/|run$")
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+_PARTS = {
+    "tolerations": "Toleration",
+    "affinity": "Affinity",
+    "volumes": "Volume",
+    "volumeMounts": "VolumeMount",
+    "initContainers": "Container",
+    "containers": "Container",
+    "securityContext": "SecurityContext",
+}  # their types in core/v1
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +116,7 @@ def _load(path: Path) -> Policy:
         for field in ("labels", "annotations", "variables", "pods")
         for at in _unclosed(policy.data.get(field), (field,))
     ]
-    if problems:
+    if problems := problems or [*_refused_parts(policy), *_unsound_schemas(policy)]:
         raise ChartgenError(problems)
     return policy
 
@@ -118,6 +128,53 @@ def _unclosed(value: Any, at: Keys) -> Iterator[Keys]:
             yield from _unclosed(child, (*at, key))
     elif isinstance(value, str) and "{{" in _ACTION.sub("", value):
         yield at
+
+
+def _refused_parts(policy: Policy) -> Iterator[Problem]:
+    """Find what the API server would refuse; only Helm knows what a text with an expression becomes."""
+    from chartgen.kube.pod_rules import type_faults  # this imports Kubernetes' types
+
+    for at, above, part, name in _parts_of_pods(policy.data):
+        for fault in type_faults(part, name):
+            if "{{" not in str(reduce(_child, fault.at, part)):
+                place = (*at, *fault.at[above:])
+                yield policy.document.problem(f"{dotted(place)} {fault.message}", place, fault.hint)
+    for field in policy.data.get("pods", {}).get("podSpec", {}):
+        if f"{field}.yaml" in SLOTS:
+            hint = f"write it into pods.{field}" if field in PODS else "no policy sets it"
+            yield policy.document.problem(f"{field} has a place of its own", ("pods", "podSpec", field), hint)
+
+
+def _parts_of_pods(data: dict[str, Any]) -> Iterator[tuple[Keys, int, Any, str]]:
+    """Yield each part that a policy adds: its place, the keys that are not in its file, the part, and its type."""
+    pods = data.get("pods", {})
+    yield (), 0, {key: data.get(key) for key in ("labels", "annotations")}, "ObjectMeta"
+    for key, field in (("podLabels", "labels"), ("podAnnotations", "annotations")):
+        yield ("pods", key), 1, {field: pods.get(key)}, "ObjectMeta"
+    for key, spec in (
+        ("podSpec", pods.get("podSpec", {})),
+        ("nodeSelector", {"nodeSelector": pods.get("nodeSelector")}),
+    ):
+        yield ("pods", key), int(key != "podSpec"), {"containers": [{"name": "any", "image": "any"}]} | spec, "PodSpec"
+    for key, name in _PARTS.items():
+        given = pods.get(key)
+        for index, part in enumerate(given) if isinstance(given, list) else ():
+            yield ("pods", key, index), 0, part, name
+        if isinstance(given, dict):
+            yield ("pods", key), 0, given, name
+    for key, value in data.get("variables", {}).items():
+        if isinstance(value, dict):
+            yield ("variables", key), 0, value, "EnvVarSource"
+
+
+def _child(part: Any, key: Any) -> Any:
+    return part.get(key) if isinstance(part, dict) else part[key] if isinstance(part, list) else None
+
+
+def _unsound_schemas(policy: Policy) -> Iterator[Problem]:
+    for key, schema in policy.data.get("values", {}).items():
+        for fault in check_sound(schema):
+            yield policy.document.problem(f"is not a sound JSON Schema: {fault}", ("values", key))
 
 
 def _refuse_unread(library: Library) -> None:

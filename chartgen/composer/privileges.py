@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.composer.definition import Field
 from chartgen.errors import ChartgenError
@@ -65,8 +64,7 @@ _READ_HINT = "set `type: File` or `Directory` in the volume, and `readOnly: true
 _STATEFUL, _DISKS = "/mnt/stateful_partition", "/mnt/stateful_partition/kube-ephemeral-ssd"
 
 
-@dataclass(frozen=True)
-class Privilege:
+class Privilege(NamedTuple):
     """One stated privilege.
 
     Args:

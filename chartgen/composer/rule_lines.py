@@ -55,8 +55,8 @@ def rule_lines(
         if found and guard:
             found = [found[0]._replace(text=f"{{{{ if {guard} }}}}"), *found, found[-1]._replace(text="{{ end }}")]
         lines += [] if guard is None else found
-    if problems:
-        raise ChartgenError(problems)
+    if problems:  # a policy's `required` makes a key and an expression of one text
+        raise ChartgenError({problem[1:4]: problem for problem in problems}.values())
     return lines
 
 

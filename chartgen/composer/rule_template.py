@@ -6,9 +6,8 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.composer.expressions import ExpressionError, dotted_name, fields, parse_expression
 from chartgen.composer.rule_facts import FACTS
@@ -52,8 +51,7 @@ _SIZES = "$v.parallelism."
 _SPECIAL = re.compile(r"[{\x00-\x1f\x7f-\x9f]")
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A part of an expression in a template.
 
     Args:
@@ -202,7 +200,7 @@ class Translator:
         if name == "own":
             return Term("$f.own", "map", self.own)
         if name in FACTS:
-            return replace(self._value(f"$f.{name}", FACTS[name].schema), raw=False)
+            return self._value(f"$f.{name}", FACTS[name].schema)._replace(raw=False)
         if isinstance(node, ast.Name):
             return self._item(Term("$v", "map", self.schema), node.id, node)
         if (above := dotted_name(node.value)) in _PARENTS:
@@ -424,6 +422,8 @@ def _kind(
 def _types(schema: Mapping[str, Any], resolved: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> set[str]:
     given = schema.get("type", [])
     found = {given} if isinstance(given, str) else set(given)
+    if schema.get("pattern") == "^auto$":
+        found.discard("string")  # chosen before any rule reads it
     for each in schema.get("anyOf", ()):
         found |= _types(resolved(each), resolved)
     return found

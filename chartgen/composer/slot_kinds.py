@@ -6,11 +6,10 @@ the Kubernetes API (k8s.io/api core/v1 types), so that two fragments clash exact
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class SlotKind:
+class SlotKind(NamedTuple):
     """One slot.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +15,7 @@ from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, Plain, load, type_name
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """A part of a slot file that is kept or dropped as a whole: an item, or a Go block with all its items.
 
     Args:
@@ -35,8 +33,7 @@ class Segment:
     meaning: Plain
 
 
-@dataclass(frozen=True)
-class SlotText:
+class SlotText(NamedTuple):
     """One slot file of one fragment, parsed; `gpu_only` when the fragment applies only to pods that use GPUs."""
 
     slot: str

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chartgen.composer.definition import Field, check_fields, read_definition
 from chartgen.composer.extension import extended, lineage, place_of
@@ -135,8 +135,8 @@ FIELDS = {
     ),
 }
 # What an extending target states of a machine is merged with what its parent does.
-_PARTS = {key: replace(field, required=False) for key, field in MACHINE_FIELDS.items()}
-_EXTENDING = {**FIELDS, "machines": replace(FIELDS["machines"], items=_PARTS)}
+_PARTS = {key: field._replace(required=False) for key, field in MACHINE_FIELDS.items()}
+_EXTENDING = {**FIELDS, "machines": FIELDS["machines"]._replace(items=_PARTS)}
 _LINK = re.compile(r"(?P<link>https://[^\s,]+)|(?P<repository>[\w-]+/[\w.-]+) @ (?P<commit>[0-9a-f]{7,40})\b")
 # The launchers of a target that names none.
 LAUNCHERS = (
@@ -148,8 +148,7 @@ LAUNCHERS = (
 _NATIVE_SIDECARS = "1.29"
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """One machine type: GPUs per machine, GPU model, its node resources in Kubernetes, and facts of its fabric.
 
     `described` is the GPU by the target's own row; None for a model that chartgen knows.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.helm.yaml import Document, Keys, Plain
 
@@ -21,8 +20,7 @@ _DESCRIBED = re.compile(
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
-@dataclass(frozen=True)
-class ValueRow:
+class ValueRow(NamedTuple):
     """One value: its dotted key, its default as one line of JSON, and its description."""
 
     key: str

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.composer.schema import read_schema
 from chartgen.composer.value_docs import ENCODE, ValueRow, value_rows
@@ -20,8 +19,7 @@ from chartgen.helm.yaml import Document, Keys, Plain, load, require_map
 _TOP_LEVEL = re.compile(r"^(?:#.*\n|\n)*(?P<key>[A-Za-z][\w-]*):", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One of the values files that are joined into a chart's values.yaml.
 
     Args:
@@ -124,7 +122,7 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
             hint = did_you_mean(dotted, [row.key for row in table.values()])
             problems.append(target.problem(f"the chart has no value {dotted!r}", ("values", *keys), hint))
         else:
-            table[keys] = replace(table[keys], default=ENCODE(value))
+            table[keys] = table[keys]._replace(default=ENCODE(value))
             edits.append((*span, table[keys].default))
     if problems:
         raise ChartgenError(problems)

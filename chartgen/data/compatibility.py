@@ -38,7 +38,6 @@ def queue_needs(workload: str, *, claims: bool) -> list[str]:
     """Return the settings that Kueue's configuration needs for runs of a chart, one sentence each.
 
     Args:
-        workload: The workload kind.
         claims: Whether its pods may claim devices.
     """
     where = "of ConfigMap kueue-manager-config"

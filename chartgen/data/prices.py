@@ -17,7 +17,6 @@ class ListPrice(NamedTuple):
     Args:
         price: US dollars of one GPU for an hour, on demand.
         date: Year and month.
-        source: The page.
     """
 
     price: float

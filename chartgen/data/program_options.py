@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.data.compatibility import version, within
 from chartgen.helm.yaml import load_file, require_map
@@ -13,8 +12,7 @@ from chartgen.helm.yaml import load_file, require_map
 _FILE = Path(__file__).parent / "options.yaml"
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """The options of one program.
 
     Args:

@@ -62,6 +62,7 @@ class Run:
         software: Months since NeMo's container 25.09.
         drops: Whether experts take a fixed number of tokens and drop the rest.
         adapters: Whether adapters train and the model does not (LoRA).
+        light: Whether gradients and the optimizer's moments have 16 bits.
     """
 
     model: Architecture
@@ -82,6 +83,7 @@ class Run:
     software: float = 0.0
     drops: bool = False
     adapters: bool = False
+    light: bool = False
 
     @property
     def data(self) -> float:

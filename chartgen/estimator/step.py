@@ -58,6 +58,13 @@ def step_of(run: Run, constants: Mapping[str, float]) -> StepTime:
     return _Formulas(run, constants).step()
 
 
+def parameters_of(run: Run) -> tuple[float, float]:
+    """Return the parameters of a GPU: those of every copy of the model, and those of its experts."""
+    routed = sum(each.parameters for each in run.model.routed())
+    common = (run.model.parameters - routed) / run.tensor / run.pipeline
+    return common, routed / run.expert / run.expert_tensor / run.pipeline
+
+
 class _Formulas:
     """The formulas for one run. A method returns seconds of one micro-batch, unless it names others."""
 
@@ -224,11 +231,8 @@ class _Formulas:
 
     @cached_property
     def parameters(self) -> tuple[float, float]:
-        """Return the parameters of a GPU: those of every copy of the model, and those of its experts."""
-        run, model = self.run, self.model
-        routed = sum(each.parameters for each in model.routed())
-        common = (model.parameters - routed) / run.tensor / run.pipeline
-        return common, routed / run.expert / run.expert_tensor / run.pipeline
+        """Return the parameters of a GPU."""
+        return parameters_of(self.run)
 
     def gathering(self) -> float:
         """FSDP gathers the parameters forward and backward, and scatters their gradients."""

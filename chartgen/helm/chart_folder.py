@@ -49,7 +49,6 @@ def read_folder(path: Path, *, links_out: bool = False) -> ChartFolder:
     """Read the folder of a chart, without loading files that are too large.
 
     Args:
-        path: The folder.
         links_out: Whether to follow links that lead out of it, as Helm does; otherwise they are a problem.
 
     Raises:
@@ -73,7 +72,6 @@ class _Entry(NamedTuple):
     """A file or a link in a chart's folder.
 
     Args:
-        path: Its path.
         circles: Whether it is a link to a folder above it.
         left_out: Whether `.helmignore` excludes it.
     """
@@ -149,7 +147,6 @@ def ignored_by(chart: Path, root: Path | None = None) -> Ignored:
     """Return the files that a chart's folder excludes.
 
     Args:
-        chart: The folder.
         root: The resolved folder that links must not leave; None when they may.
     """
     file = chart / _HELMIGNORE
@@ -160,7 +157,6 @@ def file_fault(file: Path, root: Path | None) -> tuple[str, str] | None:
     """Return the fault of a file or link and its fix; None when Helm may read it.
 
     Args:
-        file: The file.
         root: The resolved folder that links must not leave; None when they may.
     """
     if file.is_symlink():

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from chartgen.errors import Problem
 
@@ -21,8 +21,7 @@ _OPENERS = frozenset(("if", "range", "with", "define", "block"))
 _SILENT = _OPENERS | {"else", "end", "template", "break", "continue"}
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """One `{{ ... }}` or `<% ... %>` of a text.
 
     Args:

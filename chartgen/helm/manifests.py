@@ -62,10 +62,6 @@ def render(
     """Render a chart as `helm template` does.
 
     Args:
-        chart: The chart.
-        release: The release name that the templates see.
-        namespace: The namespace that the templates see.
-        values: Merged values, as `load_values(...).data`.
         kube_version: The Kubernetes version that the templates see; default `KUBE_VERSION`.
 
     Raises:

@@ -49,10 +49,8 @@ class Helm:
     """A Helm program of a known version, and its cluster.
 
     Args:
-        executable: The program.
         version: Major, minor and patch; a build without release flags does not report a patch, which counts as 0.
         kubeconfig: The kubeconfig file; None for Helm's own choice.
-        context: The kubeconfig context; None for the current one.
     """
 
     executable: Path
@@ -64,7 +62,6 @@ class Helm:
         """Run Helm and return its output.
 
         Args:
-            arguments: The command and its arguments, without the program.
             stdin: Text for its input, such as values for `--values -`.
 
         Raises:

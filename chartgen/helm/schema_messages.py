@@ -56,11 +56,9 @@ class SchemaMismatch:
 
     Args:
         keyword: The schema keyword that failed.
-        required: The keyword's value.
         value: The value that failed.
         schema: The schema that contains the keyword.
         keys: The key path of the value.
-        message: The validator's message.
         depth: For an error inside an alternative, its depth below the alternative's own value.
         branch: For an error inside an alternative, the number of its branch.
         inner: For alternatives, the errors of all branches.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -27,8 +27,7 @@ class Origin(NamedTuple):
     column: int = 0
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """One values file or flag, with which to find the origin of a value.
 
     Args:
@@ -60,10 +59,12 @@ class Values:
     Args:
         data: The values to pass to Helm; a null stays, because in Helm it deletes the chart's default.
         layers: The files and flags, lowest first.
+        presets: How many of them, from the first on, are of presets.
     """
 
     data: dict[str, Plain]
     layers: tuple[Layer, ...] = ()
+    presets: int = 0
 
     def sets(self, keys: Keys) -> bool:
         """Report whether a file or flag sets the value at a key path."""
@@ -127,7 +128,7 @@ def load_values(
 def override(values: Values, flag: Flag, text: str) -> Values:
     """Return values with one more flag of Helm above all layers."""
     data, layer = _apply_flag(values.data, flag, text)
-    return Values(data, (*values.layers, layer))
+    return replace(values, data=data, layers=(*values.layers, layer))
 
 
 def merge_values(base: dict[str, Plain], over: dict[str, Plain]) -> dict[str, Plain]:

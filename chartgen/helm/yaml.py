@@ -38,7 +38,6 @@ class Document:
 
     Args:
         data: Plain Python data; mapping keys are strings, as in JSON.
-        path: Its file, for messages.
         root: The node tree; None for an empty document.
         overwritten: Places where a key occurs again with another value, which wins; only for documents loaded with
             duplicates.
@@ -98,8 +97,6 @@ def load(text: str, path: Path | str, *, allow_duplicates: bool = False) -> Docu
     """Read the one YAML document in a text.
 
     Args:
-        text: YAML.
-        path: Its file, for messages.
         allow_duplicates: Let the last of two equal keys win, as Helm does; for masked templates, whose branches repeat
             a key, and for the output of third-party charts.
 

@@ -27,10 +27,6 @@ _DEEP_LINE = re.compile(r"^[ \t?:-]{1000}", re.MULTILINE)
 def compose_nodes(text: str, path: Path | str) -> Node | None:
     """Parse the one YAML document in a text.
 
-    Args:
-        text: YAML.
-        path: Its file, for messages.
-
     Returns:
         The root node; None for an empty document.
 

@@ -132,8 +132,6 @@ class Cluster(Transport):
         """Yield objects one by one, read in pages; nothing when the kind does not exist.
 
         Args:
-            kind: Their kind.
-            namespace: Their namespace; empty for all.
             labels: Their labels; an empty value matches any value of the label.
             fields: A field selector, such as `type=Warning`.
             metadata_only: Read only their metadata.
@@ -186,9 +184,6 @@ class Cluster(Transport):
         """Yield the lines of a subresource, such as a pod's log, as they arrive, until it ends.
 
         Args:
-            kind: Kind of the object.
-            name: Its name.
-            namespace: Its namespace; default the context's.
             subresource: Its name, such as log.
             params: Query parameters.
             idle: Seconds without a byte after which to stop, since the other end may have disappeared: a followed
@@ -244,9 +239,6 @@ class Cluster(Transport):
         """Delete an object.
 
         Args:
-            kind: Its kind.
-            name: Its name.
-            namespace: Default the context's.
             foreground: Keep it until all objects that it owns are deleted.
 
         Returns:

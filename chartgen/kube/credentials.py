@@ -19,7 +19,6 @@ class Credentials(httpx2.Auth):
 
     Args:
         auth: The client library's.
-        config: The context.
     """
 
     def __init__(self, auth: httpx2.Auth, config: SingleConfig) -> None:

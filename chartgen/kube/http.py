@@ -33,7 +33,6 @@ class ClusterError(ChartgenError):
     """The API server rejected a request.
 
     Args:
-        problem: The server's message.
         status: HTTP status code, such as 404 or 409.
         resume: Where to continue an expired list (410); empty when the server does not report it.
         denied: The permission that the caller lacks; None for any other reason.

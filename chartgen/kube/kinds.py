@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
 
@@ -11,8 +10,7 @@ INSTANCE_LABEL = "app.kubernetes.io/instance"  # on every object of a release: t
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on a run: the Kueue queue that it requests
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """One kind of the API.
 
     Args:

@@ -32,7 +32,6 @@ def object_faults(
 
     Args:
         thing: The object, or a part of one.
-        schema: Its schema.
         kubernetes: One of `kubernetes_versions`.
         at: Key path of the part.
     """

@@ -27,12 +27,13 @@ def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[PartProblem]:
 
     Args:
         data: Plain data.
-        name: Its type in core/v1, such as Toleration.
+        name: Its type in core/v1, such as Toleration, or ObjectMeta.
         at: Key path of the data.
     """
     newest = kubernetes_versions()[-1]
     types = limited_types(newest, narrower=True)
-    return faults(data, {"$ref": full_name(f"core.v1.{name}")}, types, at, _narrower(newest))
+    of = "pkg.apis.meta" if name == "ObjectMeta" else "core"
+    return faults(data, {"$ref": full_name(f"{of}.v1.{name}")}, types, at, _narrower(newest))
 
 
 @lru_cache(maxsize=1)

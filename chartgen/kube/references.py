@@ -29,9 +29,7 @@ class Reference(NamedTuple):
     """A name in an object, and what it names.
 
     Args:
-        at: Its place.
         kind: The kind of the object.
-        name: The name.
         keys: The keys of the object, each with its place.
         namespace: The namespace, if the field has one.
         optional: Whether the object may be missing.

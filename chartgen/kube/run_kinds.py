@@ -120,8 +120,6 @@ class RunKind:
         kind: Its kind in the API.
         name: Its usual name.
         pods: Its sorts of pods: rows of `run.pods` in its workload.yaml.
-        controller: Its controller.
-        status: Its end.
         suspend: Path to the field with which Kueue suspends a run at creation (Kueue, pkg/controller/jobs).
         pod_owner: The kind that its pods name as their owner, where that is another: those of a JobSet, also of a
             TrainJob's, name its Jobs, those of a RayJob its RayCluster and the Job of its submitter.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from operator import ge, le
 from pathlib import Path
@@ -55,7 +54,6 @@ def faults(
     """Yield the faults of data by a schema.
 
     Args:
-        data: Plain data.
         schema: A structural schema; `$ref` contains a name of `definitions`, and keywords beside it add to that.
         definitions: Name -> schema.
         at: Key path of the data.
@@ -73,7 +71,7 @@ def faults(
     found = [*_bounds(data, schema, at), *_below(data, schema, definitions, at, relations)]
     yield from found
     for relation in applicable if not found else ():
-        yield from (replace(fault, at=(*at, *fault.at)) for fault in relation(data))
+        yield from (fault._replace(at=(*at, *fault.at)) for fault in relation(data))
 
 
 def _below(

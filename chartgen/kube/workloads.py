@@ -7,8 +7,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from chartgen.errors import Problem
 from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, Kind, Object
 from chartgen.kube.controllers import VOLCANO
+from chartgen.kube.manifest_walk import maps
 from chartgen.kube.run_kinds import api_kinds, find, kind_of, owner_names, queue_of, run_kind, with_runtimes
 
 # Names the container that runs the program (kubernetes.io, Well-Known Labels, Annotations and Taints). Every pod of
@@ -28,9 +30,6 @@ def find_runs(
     """Return the release's own runs, without the Jobs of a JobSet.
 
     Args:
-        cluster: The cluster of the release.
-        release: Its name.
-        namespace: Its namespace.
         deleting: Include runs in deletion.
         needed: Whether the caller needs a kind that the user may not list. Runs of the other kinds are missing then,
             and `cluster.unread` contains the permission.
@@ -54,6 +53,16 @@ def _whole(cluster: Cluster, runs: list[Object], found: list[Object], release: s
     runtimes = _of_release(cluster, TRAINING_RUNTIME, release, namespace)
     whole = with_runtimes([*runs, *runtimes])[: len(runs)]
     return [_with_restarts(run, restarts.get(run["metadata"]["name"])) for run in whole]
+
+
+def why_no_run(chart: str, items: Iterable[Object]) -> Problem:
+    """Return why the objects of a chart contain no run: it installs none, or one of a kind that is not known."""
+    strange = [each for each in items if run_kind(each) is None and any(_PROGRAM in node for _, node in maps(each))]
+    if not strange:
+        return Problem(f"{chart} contains no job", hint="a setup chart has none: name the chart of a target")
+    names = " and ".join(sorted({f"{each['kind']} ({each['apiVersion']})" for each in strange}))
+    hint = "--path, CHARTGEN_PATH or chartgen.yaml names the folder of its workload.yaml, which states `run`"
+    return Problem(f"{chart} is unchecked: nothing here knows the kind {names}", hint=hint)
 
 
 def _of_release(cluster: Cluster, kind: Kind, release: str, namespace: str) -> list[Object]:

@@ -26,7 +26,6 @@ def lint(chart: Chart, presets: Mapping[str, Layers] | None = None) -> list[Find
     """Check a chart without values and with every preset.
 
     Args:
-        chart: The chart.
         presets: Name -> values, or their files with the lowest layer first.
 
     Returns:

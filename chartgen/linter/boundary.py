@@ -17,7 +17,6 @@ def escapes(path: Path, root: Path) -> bool:
 
     Args:
         path: A path; one that a user wrote outside of the folder (`../charts`) does not escape.
-        root: The folder.
     """
     named = Path(os.path.normpath(Path.cwd() / path))
     below = named.is_relative_to(os.path.normpath(Path.cwd() / root))

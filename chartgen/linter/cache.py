@@ -37,7 +37,6 @@ def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
     """Return the key of a chart and of everything that its findings depend on.
 
     Args:
-        subject: The chart.
         digest: The digest of its folder.
         folders: The folders of targets and fragments that are not chartgen's own.
 

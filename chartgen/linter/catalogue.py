@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from chartgen.checks import CHECKS, SCHEMA
-from chartgen.checks.site_file import SITE
+from chartgen.checks.automatic import FITTING
+from chartgen.checks.site_file import PLACEHOLDER, SITE
 from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer import fragment, launcher, policies, rules, target, workload
 from chartgen.composer.definition import definition_schema
@@ -65,8 +65,10 @@ _VALUES = (
         "values.schema.json of the chart",
     ),
     SITE,
+    PLACEHOLDER,
 )
 _JOBS = (
+    FITTING,
     Rule(
         REFUSED,
         "A rule of one of the chart's fragments, of its launcher or of its workload kind refuses the values.",
@@ -141,8 +143,7 @@ def _merged(rules: Iterable[Rule]) -> list[Rule]:
     for rule in rules:
         found.setdefault(rule.id, []).append(rule)
     return [
-        replace(
-            every[0],
+        every[0]._replace(
             remedy="; ".join(dict.fromkeys(rule.remedy for rule in every)),
             source="; ".join(dict.fromkeys(rule.source for rule in every)),
         )
@@ -167,7 +168,12 @@ def reference() -> dict[str, str]:
     for section, found in catalogue().items():
         text += f"\n## {section}\n\n{_SECTIONS[section]}\n"
         text += "".join(_page(rule, of_lint=section in _OF_LINT) for rule in found)
-    return {"findings.md": text, "extending.md": f"<!-- {_MARK} -->\n{extending_page()}"}
+    return {"findings.md": text, "extending.md": marked_page(extending_page())}
+
+
+def marked_page(text: str) -> str:
+    """Return a page with the mark of generated files as a comment."""
+    return f"<!-- {_MARK} -->\n{text}"
 
 
 def stale(files: dict[str, str], folder: Path) -> list[Path]:

@@ -13,7 +13,6 @@ import posixpath
 import re
 import tarfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -163,7 +162,7 @@ def named_in_archive(finding: Finding, name: str, chart: Path) -> Finding:
     message, hint = (
         text.replace(f"{chart}/", "").replace(str(chart), name) for text in (problem.message, problem.hint)
     )
-    return replace(finding, problem=problem._replace(message=message, path=path, hint=hint))
+    return finding._replace(problem=problem._replace(message=message, path=path, hint=hint))
 
 
 def _read(packed: bytes, name: str, read: Archives, room: int, depth: int = 1) -> int:

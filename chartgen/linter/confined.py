@@ -31,7 +31,6 @@ class Outcome:
     """Result of the lint of one chart.
 
     Args:
-        findings: The findings.
         steps: The completed steps; None when nothing has changed since the last lint.
         hidden: Number of findings of good practice that are left out because they were not requested.
     """

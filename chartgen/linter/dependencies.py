@@ -59,7 +59,6 @@ def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
     """Return the names of missing dependencies, in the order of Chart.yaml.
 
     Args:
-        chart: The chart.
         folder: Its folder, with packaged subcharts; None for a chart in memory, which has none.
     """
     files = {path.name for path in (folder / "charts").glob("*.tgz")} if folder else set()
@@ -72,7 +71,6 @@ def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> It
     """Report missing dependencies in one finding, however many presets and templates they block.
 
     Args:
-        chart: The chart.
         missing: Names of dependencies.
         rendered: Whether the chart could be rendered without them.
     """

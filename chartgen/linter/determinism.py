@@ -99,7 +99,6 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
     Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it.
 
     Args:
-        chart: The chart.
         one: The objects of the first render.
         other: The objects of the second render.
         when: How the second render was made: `AGAIN` or `UPGRADED`.

@@ -38,7 +38,6 @@ def ignored(lines: Sequence[str], line: int) -> set[str]:
     """Return the ignored rules of a line: from a comment at its end, or in the comment lines above it.
 
     Args:
-        lines: The text.
         line: 1-based; 0 for no line.
     """
     if not 0 < line <= len(lines):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from chartgen.data.compatibility import version
@@ -26,7 +25,6 @@ class Inspection:
     """Rendered objects; each distinct object is inspected once.
 
     Args:
-        chart: The chart.
         reasons: Privileges with reasons in the fragments of its target.
     """
 
@@ -96,7 +94,7 @@ class Inspection:
         fails = self.bounded or is_newer
         hint = problem.hint if fails else "state kubeVersion in Chart.yaml"
         problem_with_hint = Problem(message, problem.path, problem.line, problem.column, hint)
-        return replace(finding, problem=problem_with_hint, severity="error" if fails else "warning")
+        return finding._replace(problem=problem_with_hint, severity="error" if fails else "warning")
 
     def _apply(self, rule: Rule, release: _Release) -> Iterator[tuple[tuple[object, ...], Finding]]:
         for name, manifest, complaint in _complaints(rule, release):

@@ -22,7 +22,6 @@ def left_out(roots: Iterable[Path], linted: Collection[str], ends: float) -> Ite
     Hidden folders are not searched: they contain tools, such as virtual environments with charts of their own.
 
     Args:
-        roots: The folders.
         linted: The resolved folders of the linted charts.
         ends: When the search ends at the latest, by `time.monotonic`.
     """

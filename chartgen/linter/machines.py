@@ -50,7 +50,6 @@ def several_machines(chart: Chart, site: Path | None = None) -> Values | Finding
     """Return values for two machines; a finding when the target's defaults allow only one, None for other charts.
 
     Args:
-        chart: The chart.
         site: A site file that it needs besides its defaults.
     """
     if not is_run_chart(chart):
@@ -74,7 +73,6 @@ def each_machine_type(
     """Yield values for each machine type of a run chart's target, with a name; a finding for a type that refuses them.
 
     Args:
-        chart: The chart.
         started: Values that are rendered anyway: their machine types are left out if they have several machines.
         site: A site file that the chart needs besides its defaults.
     """

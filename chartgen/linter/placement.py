@@ -59,7 +59,6 @@ class Placed(NamedTuple):
     """Pods with GPUs of one rendering, and a machine of their type.
 
     Args:
-        pods: The pods.
         machine: The row of their machine type.
         node: The machine, as a Node object.
         given: Keys and values that the rendering's values contain, apart from those that lint sets.

@@ -59,7 +59,6 @@ class Rendering:
     """Result of rendering a chart.
 
     Args:
-        preset: The values.
         kubernetes: The Kubernetes version that the templates saw.
         text: Helm's output.
     """
@@ -83,7 +82,6 @@ class RefusedRender:
     """Helm's refusal to render a chart.
 
     Args:
-        preset: The values.
         problems: The reasons; a path in them begins with the chart's name.
         asks: Whether the chart itself rejects the values: by `fail`, `required` or its schema.
     """
@@ -118,7 +116,6 @@ class Renderer:
     """Runs Helm on a chart's folder.
 
     Args:
-        folder: The chart's folder.
         helm: Path of Helm.
         schemas: Whether Helm applies the chart's schemas; false if one of them has an outside reference, which Helm
             would fetch.

@@ -172,10 +172,11 @@ def level_of(rule: str) -> Level:
 def known_ids() -> set[str]:
     """Return the ids of all findings that lint can report, including those of values."""
     from chartgen.checks import CHECKS, SCHEMA
-    from chartgen.checks.site_file import SITE
+    from chartgen.checks.automatic import FITTING
+    from chartgen.checks.site_file import PLACEHOLDER, SITE
     from chartgen.checks.yaml_pitfalls import PITFALLS
     from chartgen.composer.rules import builtin_rules
     from chartgen.linter.handwritten import HANDWRITTEN
 
-    rules = (*CHECKS, *PITFALLS, *RULES, *STEP_RULES, *HANDWRITTEN)
-    return {SCHEMA, SITE.id, TARGET_UNKNOWN, *(rule.id for rule in rules), *(rule.id for rule in builtin_rules())}
+    rules = (FITTING, SITE, PLACEHOLDER, *CHECKS, *PITFALLS, *RULES, *STEP_RULES, *HANDWRITTEN)
+    return {SCHEMA, TARGET_UNKNOWN, *(rule.id for rule in rules), *(rule.id for rule in builtin_rules())}

@@ -205,7 +205,6 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
     """Lint the chart of a folder.
 
     Args:
-        path: The chart's folder.
         named: The path from the call: the chart's folder, or its parent folder.
         settings: Settings of the call.
     """

@@ -34,10 +34,8 @@ def select_findings(
     """Keep the findings of the selected rules.
 
     Args:
-        findings: The findings.
         select: Ids of rules; empty for all.
         ignore: Ids of rules that do not count, even if selected; `ID:CHART` are only verified.
-        known: All existing ids.
 
     Raises:
         UsageError: An id without a rule.
@@ -68,8 +66,6 @@ def beyond(findings: Iterable[Finding], baseline: Counter[Mark], folder: Path) -
     """Keep the findings that the baseline lacks, contains fewer times, or cannot excuse.
 
     Args:
-        findings: The findings.
-        baseline: The known findings.
         folder: The folder of the baseline's file; paths in the baseline are relative to it.
     """
     left = baseline.copy()

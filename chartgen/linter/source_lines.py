@@ -39,9 +39,7 @@ def template_line(chart: Chart, source: str, lines: Sequence[str], line: int, at
     """Find the template line of a rendered line.
 
     Args:
-        chart: The chart.
         source: The template that Helm names, relative to the chart.
-        lines: The rendered text.
         line: 1-based line in it; 0 for none.
         at: The key path of the line: a pod's labels and annotations, of two templates, may have the same key.
 
@@ -60,9 +58,7 @@ def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inne
     """Find the line of a template, or of a script that a template includes, for a line of a rendered script.
 
     Args:
-        chart: The chart.
         source: The template that Helm names, relative to the chart.
-        lines: The rendered text.
         line: 1-based line in it of the script's key or item.
         inner: 1-based line in the script.
 

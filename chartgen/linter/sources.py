@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -126,7 +125,7 @@ def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
     if similar := sources.similar_template(problem.message):
         problem = problem._replace(hint="; ".join(filter(None, (problem.hint, similar))))
     if source and is_users(source.path):
-        return replace(finding, problem=problem._replace(path=source.path, line=source.line, column=0))
+        return finding._replace(problem=problem._replace(path=source.path, line=source.line, column=0))
     hints = [problem.hint, _own_text(finding, path, sources)]
     if folder is not None:
         hints += [f"made of chartgen's own {source.path.relative_to(BUILTIN)}:{source.line}"] if source else []
@@ -134,7 +133,7 @@ def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
     elif source and source.path.is_relative_to(Path.cwd()):
         problem = problem._replace(path=source.path, line=source.line, column=0)
     problem = problem._replace(hint="; ".join(filter(None, hints)))
-    return replace(finding, problem=problem)
+    return finding._replace(problem=problem)
 
 
 def in_source(error: HelmError, chart: Chart) -> ChartgenError:

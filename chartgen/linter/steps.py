@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from chartgen.checks import check, unanswered
+from chartgen.checks.automatic import decide
 from chartgen.composer.origin import TARGET, annotations_of
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -58,7 +59,6 @@ class Subject:
     """A chart to lint.
 
     Args:
-        chart: Its texts.
         folder: Its folder; None for a chart in memory.
         presets: Name -> values, or their files with the lowest layer first.
         bare: Whether to render it without values too.
@@ -145,7 +145,7 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
     # Helm's lint renders too, and reports the same obstacle a second time.
     kept = (each for each in kept if each.rule != "helm-lint" or (each.problem.path, each.problem.line) not in failed)
     found = (placed(each, subject.folder, sources) for each in kept)
-    done.findings = in_order(replace(finding, level=level_of(finding.rule)) for finding in found)
+    done.findings = in_order(finding._replace(level=level_of(finding.rule)) for finding in found)
     return done
 
 
@@ -220,7 +220,7 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
         yield from (finding for finding in found if finding.rule != NOT_OURS)
         if all(finding.severity != "error" for finding in found):
             files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
-            work.start(Preset(name, values.data, files[-1] if files else "values.yaml"))
+            work.start(Preset(name, decide(chart, values).values.data, files[-1] if files else "values.yaml"))
 
 
 def _machines(done: Examination) -> Iterator[Finding]:
@@ -256,7 +256,6 @@ class _Work:
         """Start lint and render with values; a library chart renders nothing.
 
         Args:
-            preset: The values.
             once: Whether one render, for the newest Kubernetes, is enough.
 
         The lint of Helm 3 always applies a schema (3.22.0, pkg/lint/rules/values.go), so it is left out if a schema

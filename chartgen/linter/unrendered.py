@@ -54,7 +54,6 @@ def unrendered_objects(chart: Chart, crds: Mapping[str, str]) -> str:
     """Return the objects of `crds/` in the form of Helm's output, without what is just a CustomResourceDefinition.
 
     Args:
-        chart: The chart.
         crds: Path -> text.
     """
     parts = ((path, part) for path, text in crds.items() for part in SEPARATOR.split(text) if part.strip())

@@ -66,7 +66,6 @@ def value_reads(chart: Chart, *, is_foreign: bool) -> list[Read]:
     context is a copy of the root, with the values.
 
     Args:
-        chart: The chart.
         is_foreign: Whether chartgen did not compose it.
     """
     texts = {path: text for path, text in chart.files.items() if "templates/" in path}

@@ -53,7 +53,6 @@ class RunFigures(NamedTuple):
     """The figures of a run; None when unknown.
 
     Args:
-        log: The data of the run's logs.
         facts: Model, batch and machines.
         window: The steps for step time, speed and loss.
         times: Step times.
@@ -118,10 +117,6 @@ class RunFigures(NamedTuple):
 
 def read_out(log: Log, wanted: Wanted) -> RunFigures:
     """Return all figures of a run.
-
-    Args:
-        log: The data of its logs.
-        wanted: The options of the readout.
 
     Raises:
         UsageError: The window, the peak or the GPU is invalid, or the run does not exist.

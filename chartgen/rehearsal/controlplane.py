@@ -46,7 +46,6 @@ class ControlPlane:
             `pod-complete.stage.kwok.x-k8s.io/delay` (such as "5s") overrides it.
         device_classes: Device classes that Kueue counts as resources of the same name, besides the usual ones.
         crds: Created before kube-controller-manager starts, which discovers later ones only every 30 s.
-        progress: Receives one line per step.
     """
 
     def __init__(

@@ -41,7 +41,6 @@ def build_engines(names: Iterable[str], *, progress: Progress | None = None) -> 
     """Find engines, and build those that are missing.
 
     Args:
-        names: Engine names.
         progress: Receives lines at the start and end of each build, and regularly in between.
 
     Returns:
@@ -103,7 +102,6 @@ def write_module(go: str, wanted: Engine, work: Path, known: str) -> Path:
 
     Args:
         go: The go command.
-        wanted: The engine.
         work: The module's folder, which is created.
         known: Its go.sum. Go checks other modules with the checksum database, if the user has one.
 
@@ -181,9 +179,6 @@ def go_run(
     """Run one go command in the tools module and return its output.
 
     Args:
-        argv: The command.
-        work: The module's folder.
-        wanted: The engine.
         report: Receives a line regularly.
         system: GOOS and GOARCH; empty for this machine's.
 

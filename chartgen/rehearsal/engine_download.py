@@ -48,8 +48,6 @@ def download(wanted: Download, name: str, program: Path, mirror: str = "") -> No
     """Write an official program into the cache, whole or not at all; the caller has locked the engine.
 
     Args:
-        wanted: The program.
-        name: Name of the engine.
         program: Its path, `FOLDER/bin/NAME`.
         mirror: URL below which the files are; empty for their own hosts.
 

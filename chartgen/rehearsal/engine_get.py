@@ -20,10 +20,6 @@ _UNKNOWN = "chartgen knows no checksum of an official program"
 def get(names: Iterable[str], *, progress: Progress | None = None) -> dict[str, Path]:
     """Find engines, download those that are missing, and build those that cannot be downloaded.
 
-    Args:
-        names: Engine names.
-        progress: Receives a line for each step and each problem.
-
     Returns:
         The program of each engine.
 
@@ -68,10 +64,8 @@ def _download(wanted: Engine, mirror: str, silent: set[str], report: Progress) -
     """Download one engine, unless another process does; return why that failed.
 
     Args:
-        wanted: The engine.
         mirror: URL of a mirror, `off`, or nothing.
         silent: Servers that did not answer, which are not asked again.
-        report: Receives lines.
     """
     if not wanted.download or not wanted.downloaded or mirror == "off":
         return f"{MIRROR} is off" if mirror == "off" else _UNKNOWN

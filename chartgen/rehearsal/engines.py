@@ -33,7 +33,6 @@ class Download:
     """An official program of this system.
 
     Args:
-        version: Its release.
         url: The file; `oci://REGISTRY/NAME` for an image.
         member: The program in the archive or image; empty when the file is the program.
         digest: Algorithm and checksum of the file, or of the image's index, joined by a colon.

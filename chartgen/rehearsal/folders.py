@@ -82,7 +82,6 @@ def cache_lock(folder: Path, name: str, waiting: Callable[[], None] = lambda: No
 
     Args:
         folder: The folder, which is created if missing.
-        name: Name of the item.
         waiting: Called before the wait for another process.
 
     Raises:

@@ -27,7 +27,6 @@ def foreign_kinds(objects: Iterable[Object], crds: Iterable[Object], kinds: Iter
     Args:
         objects: Rendered objects; a CRD among them defines its kind.
         crds: The CRDs of the controllers.
-        kinds: Other kinds that are served.
 
     Returns:
         The kind and its group -> its CRD.

@@ -21,7 +21,7 @@ from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.files import replace_file
 from chartgen.kube.pod_inputs import config_map_texts, expand, find_volume, read_files, read_variables
 from chartgen.kube.run_kinds import run_kinds
-from chartgen.kube.workloads import Workers, find_workers, program_of
+from chartgen.kube.workloads import Workers, find_workers, program_of, why_no_run
 from chartgen.visible import counted
 
 # This variable identifies the processes of a container, like its control group.
@@ -66,9 +66,7 @@ def plan_execution(
     """Return the program that the kubelet would run for a pod of a run.
 
     Args:
-        objects: The rendered objects of a chart.
         root: The parent folder of the mounts; it need not exist.
-        rank: The pod's number.
         overrides: Variables that override the pod's. By default MASTER_ADDR is this machine.
         places: Folders that replace further paths of the container.
 
@@ -126,7 +124,6 @@ def start_process(execution: Execution, image: Mapping[str, str], **streams: Any
     """Start the first process of a prepared container.
 
     Args:
-        execution: The prepared container.
         image: The variables of the image, and those from objects outside the chart, by the same names.
         streams: Arguments of `subprocess.Popen` for its streams.
 
@@ -198,7 +195,6 @@ def kill(execution: Execution, group: int = 0) -> None:
     """Kill all processes of the container, orphans included.
 
     Args:
-        execution: The started container.
         group: The process group of its first process, the only identification without /proc, as on macOS.
     """
     if group:
@@ -220,7 +216,7 @@ def _processes(mark: str) -> Iterator[int]:
 def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
     workers = find_workers(objects)
     if workers is None:
-        raise UsageError("the chart renders no workload; render the chart of a target, not its setup chart")
+        raise UsageError(why_no_run("the chart", objects))
     if starter := next((each.started_by for each in run_kinds() if each.name == workers.kind), ""):
         raise UsageError(
             f"{starter} starts the processes of a {workers.kind} from another pod; only other kinds run here"

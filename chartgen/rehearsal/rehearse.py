@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from chartgen.composer.assembly import compose, compose_setup
@@ -119,15 +119,10 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     """Install a release of a target on a throw-away control plane, judge whether it runs, and remove everything.
 
     Args:
-        target: The target.
-        values: The user's layers.
-        release: The release's name.
-        namespace: Its namespace, which is created.
         workload: The workload kind; default the target's.
         machines: Number of simulated machines; default the number that the run requests.
         timeout: Seconds without progress until the rehearsal gives up; by default more for more machines.
         on_plan: Receives the plan before anything starts.
-        progress: Receives one line for each step.
 
     Raises:
         ChartgenError: The values do not fit, or the release is rejected.
@@ -164,12 +159,9 @@ def open_sandbox(
     """Start a sandbox with a target's simulated machines, controllers and setup chart; see `sandbox.up`.
 
     Args:
-        name: The sandbox's name.
-        target: The target.
         values: The user's layers, for the setup chart.
         machines: Number of simulated machines; default the values' `nodes`.
         setup: Whether to install the setup chart; its controllers always run.
-        progress: Receives one line for each step.
     """
     get(["helm"], progress=progress)
     chart = compose(target)
@@ -197,8 +189,6 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
 
     Args:
         chart: The chart of the release.
-        target: The target.
-        values: The user's layers.
         planned: The plan of its release, with the requirements beside the setup chart.
         machines: Number of simulated machines of the planned type.
     """
@@ -219,7 +209,7 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     substitutes |= {name: [kind] for name, kind in kinds.items()}
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
-    offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
+    offered = machine._replace(capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
     found = (item["metadata"].get("namespace") for item in made)
     namespaces = tuple(dict.fromkeys([planned.namespace, *filter(None, found)]))

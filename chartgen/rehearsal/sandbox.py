@@ -71,7 +71,6 @@ def up(
         controllers: Names for `start_controllers`.
         device_classes: Device classes that Kueue counts, besides the usual ones.
         setup: Called last, to create queues and similar objects.
-        progress: Receives one line per step.
 
     Raises:
         UsageError: The name is not valid, or taken by a running sandbox.

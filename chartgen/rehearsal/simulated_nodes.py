@@ -33,9 +33,7 @@ def create_machines(
 
     Args:
         cluster: A cluster with kwok.
-        pools: The machines.
         timeout: Seconds to wait while none becomes Ready.
-        progress: Receives one line.
 
     Returns:
         Their names.

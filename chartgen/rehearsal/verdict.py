@@ -71,13 +71,7 @@ class Verdict:
 
 
 def look(cluster: Cluster, release: str, *, namespace: str = "") -> Verdict:
-    """Return the verdict on the present state of a release.
-
-    Args:
-        cluster: The cluster of the release.
-        release: Its name.
-        namespace: Its namespace; default the context's.
-    """
+    """Return the verdict on the present state of a release."""
     return _verdict_of(read_readout(cluster, release, namespace, brief=True))
 
 
@@ -93,12 +87,8 @@ def wait_for_verdict(
     """Watch an installed release until it runs, or until it is clear why it does not.
 
     Args:
-        cluster: The cluster of the release.
-        release: Its name: the value of the label app.kubernetes.io/instance.
-        namespace: Its namespace; default the context's.
         timeout: Seconds without progress, or without an answer, after which the current state is the verdict.
         settle: Seconds without any change after which the wait for a run with a reason not to start ends.
-        progress: Receives one line per change.
 
     Raises:
         MissingToolError: The cluster does not answer the first request, or for longer than the timeout.
@@ -189,12 +179,8 @@ def judge_release(
     is `overloaded`. If the cluster refuses the Job, the verdict has that as a further reason.
 
     Args:
-        cluster: The cluster of the release, with simulated machines.
-        release: Its name.
-        namespace: Its namespace.
         timeout: Seconds without progress after which the wait for a run without a reason not to start ends.
         canary: Seconds for the Job of one pod to start.
-        progress: Receives one line per change.
     """
     started = time.monotonic()
     while True:

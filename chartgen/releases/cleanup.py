@@ -34,8 +34,6 @@ def remove_runs(
     Also wait for terminating pods of runs that another program, such as plain Helm, has deleted.
 
     Args:
-        cluster: The cluster.
-        state: The release.
         runs: The runs to delete.
         run: Name of the next run; empty for none.
         check: Called between polls; raises when the caller must stop.
@@ -70,9 +68,7 @@ def sweep_objects(cluster: Cluster, rendered: Iterable[Object], state: State) ->
     """Delete objects that Helm made for a release and that no revision contains any longer; keep data.
 
     Args:
-        cluster: The cluster.
         rendered: The objects of the current revision; empty after an uninstall.
-        state: The release before the change.
 
     Yields:
         Kind and name of each deleted object.

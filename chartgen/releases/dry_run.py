@@ -27,9 +27,6 @@ def dry_run_refusals(
     tried too.
 
     Args:
-        cluster: The cluster.
-        rendered: The objects.
-        state: State of the release.
         makes_room: Whether another run of the release is removed first, so that a full quota does not matter.
     """
     problems: list[Problem] = []

@@ -63,7 +63,6 @@ class Place:
     Args:
         namespace: The namespace; it must exist.
         kubeconfig: The kubeconfig file; None for Helm's default.
-        context: The kubeconfig context; None for the current one.
     """
 
     namespace: str = "default"
@@ -77,10 +76,6 @@ def install(
     """Install a new release.
 
     Args:
-        chart: The chart.
-        name: The release's name.
-        values: Merged values, as `load_values(...).data`.
-        place: Cluster and namespace.
         description: A note for the release's history; default Helm's own.
 
     Raises:

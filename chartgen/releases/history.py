@@ -60,8 +60,6 @@ class RevisionRecord:
     """One revision of a release.
 
     Args:
-        name: The release's name.
-        namespace: Its namespace.
         revision: Number of the revision, from 1.
         status: Helm's status: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
         description: Note of Helm or of the user.
@@ -136,12 +134,7 @@ def read_last_record(cluster: Cluster, release: str, namespace: str) -> Revision
 
 
 def each_deployed(cluster: Cluster, namespace: str) -> Iterator[Object]:
-    """Yield the store object of the deployed revision of each release, for `read_record`.
-
-    Args:
-        cluster: The cluster.
-        namespace: The namespace; empty = all.
-    """
+    """Yield the store object of the deployed revision of each release, for `read_record`."""
     return cluster.each(storage_kind(), namespace=namespace, labels={**_OWNER, "status": "deployed"})
 
 
@@ -149,8 +142,6 @@ def find_latest(cluster: Cluster, namespace: str, release: str = "") -> list[Obj
     """Return the metadata of the store object of the last revision of each release, by namespace and name.
 
     Args:
-        cluster: The cluster.
-        namespace: The namespace; empty = all.
         release: The release; empty = all.
     """
     labels = {**_OWNER, "name": release} if release else _OWNER

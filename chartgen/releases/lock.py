@@ -66,9 +66,6 @@ class Lock:
     """Lock on a release for the time of a `with` block.
 
     Args:
-        cluster: The cluster of the release.
-        release: Its name.
-        namespace: Its namespace.
         action: The action for the message to other commands: install, upgrade, ...
         progress: Receives a line when the command must wait for a dead holder's time to expire.
         pace: Time source and intervals.

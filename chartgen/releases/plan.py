@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
-from chartgen.checks.job import data_parallel, global_batch, micro_batches
+from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
 from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
-from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions
+from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
@@ -74,9 +74,10 @@ def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> 
         MissingToolError: No suitable Helm is installed.
     """
     validate(chart, values)
-    found = plan_objects(chart, values, objects(render(chart, release, namespace, values.data)), release, namespace)
+    rendered = objects(render(chart, release, namespace, values.data))
+    found = plan_objects(chart, values, rendered, release, namespace)
     if found is None:
-        raise ChartgenError(f"{chart.name} contains no job of any kind")
+        raise ChartgenError(why_no_run(chart.name, rendered))
     return found
 
 
@@ -99,11 +100,8 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield a plan as lines of (label, text)."""
     yield "release", f"{plan.release} in namespace {plan.namespace}, chart {plan.chart}"
     yield "run", f"{plan.kind} {plan.run}"
-    if plan.gpus:
-        yield "machines", f"{plan.nodes} x {plan.machine} = {plan.gpus} GPUs"
-    else:
-        yield "pods", f"{plan.nodes} without GPUs"
-    yield from _training(plan) if plan.parallelism else [("program", plan.program)]
+    yield _machines(plan.nodes, plan.machine, plan.gpus)
+    yield from _training(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
     if plan.estimate:
         yield "estimate", plan.estimate
     yield "image", plan.image
@@ -111,19 +109,39 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
 
 
-def _training(plan: Plan) -> Iterator[tuple[str, str]]:
-    sizes, batch = plan.parallelism, plan.batch
-    yield (
-        "layout",
-        " x ".join(
-            f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("tensor", "pipeline", "data")
-        ),
-    )
+def outline(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield what a job's values alone determine of its plan, without Helm, as lines of (label, text)."""
+    values, owns = job.values, job.launcher.owns
+    gpus = 0 if job.launcher.task == "data" else job.world
+    storage, queue = values.get("storage", {}), values.get("queue", {})  # a target of one's own may lack both
+    outputs = storage.get("outputs", {}).get("from", "")
+    yield _machines(job.nodes, values["machineType"], gpus)
+    yield "program", job.launcher.name
+    if job.trains and "parallelism.tensor" in owns:
+        yield from _training(_sizes(values, gpus), _batch(values, gpus), int(values["steps"]))
+    if line := describe_speed(speed_of(job), int(values["steps"])) if job.trains else "":
+        yield "estimate", line
+    yield "image", job.image or "none"
+    yield "queue", queue.get("name") or "none"
+    yield "outputs", outputs or "none"
+    if job.trains and "checkpoint.enabled" in owns:
+        saves = values["checkpoint"]
+        nothing = "none: it saves nothing, and after an interruption starts from the first step"
+        yield "checkpoints", f"every {saves['interval']} steps, on {outputs}" if saves["enabled"] else nothing
+
+
+def _machines(nodes: int, machine: str, gpus: int) -> tuple[str, str]:
+    return ("machines", f"{nodes} x {machine} = {gpus} GPUs") if gpus else ("pods", f"{nodes} without GPUs")
+
+
+def _training(sizes: dict[str, int], batch: dict[str, int], steps: int) -> Iterator[tuple[str, str]]:
+    shown = {name: size for name, size in sizes.items() if size > 1 or name in ("tensor", "pipeline", "data")}
+    yield "layout", " x ".join(f"{name} {size}" for name, size in shown.items())
     yield (
         "batch",
         f"{batch['global']} samples a step, {batch['micro']} at a time, {batch['microBatches']} micro-batches",
     )
-    yield "steps", str(plan.steps or "set by the program's own configuration")
+    yield "steps", str(steps or "set by the program's own configuration")
 
 
 def _plan(

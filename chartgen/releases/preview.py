@@ -41,8 +41,6 @@ def preview(
     """Return the effect of a change of a release on its run; nothing is changed.
 
     Args:
-        cluster: The cluster of the release.
-        state: State of the release.
         base: The revision to start from; None for a first install.
         rendered: The objects of the new revision.
         values: The values that its templates received, chart defaults included.

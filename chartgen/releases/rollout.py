@@ -45,10 +45,8 @@ class Rollout:
 
     Args:
         action: install, upgrade or rollback.
-        chart: The chart.
         values: Merged values.
         objects: The chart rendered with them.
-        state: State of the release.
         changes: Differences from the previous revision.
         preview: Effect on the run.
         findings: Unfinished work of an earlier command, and how it is handled.
@@ -95,11 +93,6 @@ def prepare(
     """Prepare an install or upgrade; nothing is changed.
 
     Args:
-        cluster: The cluster of the release.
-        place: The same, for Helm.
-        chart: The chart.
-        release: The release's name.
-        values: Merged values, as `load_values(...).data`.
         action: install, upgrade or rollback.
         rendered: The chart's objects with these values; rendered when None.
 
@@ -135,9 +128,6 @@ def prepare_rollback(
     """Prepare a return to an earlier revision: its chart and values, as a new revision.
 
     Args:
-        cluster: The cluster of the release.
-        place: The same, for Helm.
-        release: The release's name.
         revision: The revision to return to; default the one before the current.
         again: A word that makes a new run when the revision's run has finished.
 
@@ -159,9 +149,7 @@ def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: st
     Args:
         rollout: The result of `prepare`.
         cluster: The cluster it was prepared on.
-        place: The same, for Helm.
         description: A note for the release's history instead of the rollout's own.
-        progress: Receives one line for each step.
 
     Raises:
         ChartgenError: Another command changes the release, or it has changed since the plan, or Helm fails.

@@ -23,7 +23,6 @@ class Survey:
     """Names in a cluster; None where you may not read them.
 
     Args:
-        namespace: Namespace of the queues and claims.
         queues: Local queues of Kueue.
         claims: Claims for storage.
         classes: Storage classes.

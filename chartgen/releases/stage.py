@@ -23,8 +23,6 @@ class CommandStage:
 
     Args:
         action: install, upgrade, rollback or uninstall.
-        release: The release's name.
-        namespace: Its namespace.
         done: Descriptions of the completed steps.
     """
 

@@ -23,8 +23,6 @@ class State:
     """State of a release.
 
     Args:
-        release: Its name.
-        namespace: Its namespace.
         records: All revisions in Helm's store, oldest first.
         runs: Its live runs, including those that are being deleted.
         notes: Notes of earlier commands.
@@ -137,8 +135,6 @@ def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str
     """Return the pods that must end before a run starts: those of the removed runs, and terminating pods without a run.
 
     Args:
-        cluster: The cluster.
-        state: The release.
         runs: The runs to be removed.
         run: The run that will start, whose pods may stay; empty for none.
     """

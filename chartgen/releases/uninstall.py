@@ -45,12 +45,6 @@ class Removal:
 def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progress) -> Removal:
     """Uninstall a release in any state, and delete leftovers of failed upgrades.
 
-    Args:
-        cluster: The cluster of the release.
-        place: The same, for Helm.
-        release: Its name.
-        progress: Receives one line for each step.
-
     Raises:
         ChartgenError: The release does not exist, another command changes it, or Helm fails.
     """

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pod_runner import run
 from rendered import Objects, arguments, rendered
 from torches import Cluster, is_old
 
 from chartgen.composer.library import BUILTIN
 from chartgen.data.compatibility import lock
+from chartgen.helm.yaml import load, require_map
 
 FOLDER = BUILTIN / "launchers" / "nccl-test"
 sys.path.insert(0, str(FOLDER))
@@ -437,7 +437,8 @@ def test_a_calibration_writes_values_that_the_chart_takes(tmp_path: Path) -> Non
     _, _, printed = logs[0].partition("\nestimate:\n")
     machine, _, numbers = printed.splitlines()[0].strip().partition(": ")
     assert machine == figures["machine"]
-    taken = run(json=(f"estimate={json.dumps({machine: yaml.safe_load(numbers) | {'bf16': 600, 'memory': 3000}})}",))
+    values = {**require_map(load(numbers, "values"), "values"), "bf16": 600, "memory": 3000}
+    taken = run(json=(f"estimate={json.dumps({machine: values})}",))
     assert taken == run()
 
 

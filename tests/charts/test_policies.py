@@ -235,6 +235,38 @@ def test_an_expression_of_a_policy_without_an_end_is_refused(tmp_path: Path) -> 
     assert [problem.line for problem in caught.value.problems] == [2, 3]
 
 
+MISTAKES = """\
+description: d
+variables: {A: {secretKeyRf: {name: a, key: b}}, B: {secretKeyRef: {name: a, key: "{{ .Values.launcher }}"}}}
+labels: {acme.example/fine: "{{ .Values.launcher }} of"}
+annotations: {"{{ .Values.launcher }}": a}
+values:
+  acme.team: {type: strng, description: d, default: ""}
+pods:
+  podSpec:
+    nope: 1
+    tolerations: []
+    priorityClassName: "{{ .Values.launcher }}"
+  podLabels: {a b: c}
+  initContainers: [{name: a, image: b, comand: []}]
+  securityContext: {runAsNobody: true}
+"""
+
+
+def test_a_policy_with_what_kubernetes_refuses_in_pods_is_refused_where_it_is_written(tmp_path: Path) -> None:
+    write(tmp_path, {"policies/acme.yaml": MISTAKES})
+    with pytest.raises(ChartgenError) as caught:
+        load_target("gke-a3mega", open_library([tmp_path]))
+    assert sorted(problem.line for problem in caught.value.problems) == [2, 4, 6, 9, 10, 12, 13, 14]
+
+
+def test_a_required_value_that_does_not_exist_is_one_problem(tmp_path: Path) -> None:
+    write(tmp_path, {"policies/acme.yaml": "description: d\nrequired: [data.nope]\n"})
+    with pytest.raises(ChartgenError) as caught:
+        compose(load_target("gke-a3mega", open_library([tmp_path])))
+    assert [problem.line for problem in caught.value.problems] == [2]
+
+
 def test_a_file_of_policies_that_nothing_reads_is_refused(tmp_path: Path) -> None:
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "acme.yml").touch()

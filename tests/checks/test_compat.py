@@ -361,6 +361,13 @@ def test_check_says_where_a_run_that_saves_nothing_can_be_evicted(
     assert rows == [("warning", "checkpoint.enabled")] * expected
 
 
+@pytest.mark.parametrize(("queues", "expected"), [("{}", 0), ('{"team": {"nodes": 1}}', 0), ('{"b": {"nodes": 1}}', 1)])
+def test_check_warns_of_a_queue_that_the_setup_does_not_list(queues: str, expected: int) -> None:
+    values = load_values((), set_values=["queue.name=team"], set_json=[f"setup.queues={queues}"])
+    rows = [each.key for each in check(chart(name="gke-a3mega"), values) if each.rule == "queue-of-the-setup"]
+    assert rows == ["queue.name"] * expected
+
+
 def test_the_chart_says_it_too() -> None:
     for made in (chart(name="eks-p5"), setup_chart("eks-p5")):
         notes = made.files["templates/NOTES.txt"]

@@ -59,6 +59,11 @@ def test_maps_are_merged_and_names_are_added_or_left_out(ours: Path) -> None:
     assert (own.platform, own.workload, own.sources) == (parent.platform, parent.workload, parent.sources)
 
 
+def test_its_machine_types_are_listed_with_those_of_the_parent(ours: Path) -> None:
+    found = [each for each in open_library([ours]).machine_types() if each.target == "ours"]
+    assert [(each.name, each.count) for each in found] == [("a3-megagpu-8g", "8")]
+
+
 def test_it_composes_under_its_own_name(ours: Path) -> None:
     chart = compose(loaded(ours))
     assert chart.name == "ours"

@@ -13,7 +13,7 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
 from chartgen.kube.run_kinds import queue_of, run_kind
-from chartgen.kube.workloads import expected_pods, find_workers, is_suspended, outcome
+from chartgen.kube.workloads import expected_pods, find_workers, is_suspended, outcome, why_no_run
 from chartgen.linter import lint
 from chartgen.releases.plan import plan_release
 
@@ -49,6 +49,16 @@ def test_a_kind_is_linted_and_planned(folder: Path, kind: str) -> None:
     assert [each for each in lint(chart, {}) if each.severity == "error"] == []
     plan = plan_release(chart, values, RELEASE, NAMESPACE)
     assert (plan.nodes, plan.gpus, plan.queue) == (3, 24, "team")
+
+
+@pytest.mark.helm
+def test_a_plan_names_the_kind_of_a_run_that_nothing_here_describes(folder: Path) -> None:
+    chart, values = composed(folder, workload="appwrapper"), load_values(set_values=SETS)
+    found = objects(render(chart, RELEASE, NAMESPACE, values.data))
+    strange = [{**each, "kind": "Other"} if each["kind"] == "AppWrapper" else each for each in found]
+    assert "Other (workload.codeflare.dev/v1beta2)" in why_no_run("the chart", strange).message
+    others = [each for each in strange if each["kind"] != "Other"]
+    assert "unchecked" not in why_no_run("the chart", others).message
 
 
 def test_a_kind_that_names_no_queue_is_refused_by_its_fragment(folder: Path) -> None:

@@ -21,6 +21,7 @@ GPUS = {
     "gke-a3ultra-llama3": 16,
     "gke-a4-gpt-oss": 64,
     "gke-a4x-llama3": 64,
+    "llama3-8b-pretrain": 16,
     "oke-llama2-70b": 128,
     "onprem-mlperf-llama2-lora": 8,
 }

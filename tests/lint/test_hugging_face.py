@@ -112,3 +112,47 @@ def test_a_file_without_a_model_is_refused(text: str, expected: str, tmp_path: P
     assert (ran.exit_code, ran.stdout) == (1, "")
     assert missing(expected, ran.stderr) == []
     assert str(file) in ran.stderr
+
+
+def test_a_folder_or_a_repository_of_the_cache_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "hub" / "models--meta--Llama-x" / "snapshots" / "0a1b"
+    kept.mkdir(parents=True)
+    (kept / "config.json").write_text(json.dumps(DATA["llama3.1-70b"]["config"]))
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    assert 'name: "Llama-x"' in chartgen("preset", "--from-hf", "meta/Llama-x").stdout
+    assert 'name: "0a1b"' in chartgen("preset", "--from-hf", kept).stdout
+    assert chartgen("preset", "--from-hf", "meta/none").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"model_type": "bert", "type_vocab_size": 2}, "bert"),
+        ({"model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"]}, "modernbert"),
+        ({"model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder"),
+    ],
+)
+def test_a_model_that_does_not_predict_the_next_token_is_refused(
+    changed: dict[str, Any], key: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(DATA["llama3.1-70b"]["config"] | changed))
+    ran = chartgen("preset", "--from-hf", tmp_path)
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert key in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("family", "option"),
+    [("qwen2", "model.add_qkv_bias"), ("qwen3", "model.qk_layernorm"), ("gemma3_text", "model.qk_layernorm")],
+)
+def test_what_a_family_has_besides_is_named_with_its_option(family: str, option: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(DATA["llama3.1-70b"]["config"] | {"model_type": family}))
+    assert option in chartgen("preset", "--from-hf", tmp_path).stderr
+
+
+def test_an_error_of_json_is_one_of_json(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"a": 1,\n "b" 2}')
+    ran = chartgen("preset", "--from-hf", tmp_path)
+    assert "config.json:2:6: " in ran.stderr
+    assert "JSON" in ran.stderr

@@ -54,7 +54,7 @@ def run_of(row: Mapping[str, Any]) -> Run | str:
         sharded=(_size(row.get("fsdp")) or 1) > 1,
         drops="tokendrop" in str(row["model"]).lower(),
         adapters=task in ("lora", "peft"),
-        **{_SIZES[key]: size for key, size in sizes.items() if size is not None},
+        **dict[str, Any]({_SIZES[key]: size for key, size in sizes.items() if size is not None}),
     )
 
 

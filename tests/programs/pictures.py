@@ -6,9 +6,11 @@ site; the text does not depend on a font.
 
 from __future__ import annotations
 
+import re
 import sys
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from chartgen.helm.yaml import load_file
@@ -19,6 +21,15 @@ FOLDER = Path(__file__).parents[2] / "docs" / "images"
 FACTS = {phase: phase for phase in PHASES} | {"broken": str(BROKEN)}
 _WIDTH = 720
 _LINE = 20
+_COLUMNS = 96
+_PAUSE = 2  # seconds from command to command
+_TERMINAL = """
+  rect { fill: #1e2129 }
+  text { font: 11.5px ui-monospace, Menlo, Consolas, monospace; fill: #e6e9ef; animation: shown 0.1s both }
+  .typed { fill: #4db6ac; font-weight: 600 }
+  @keyframes shown { from { opacity: 0 } }
+  @media (prefers-reduced-motion: reduce) { text { animation: none } }
+"""
 _STYLE = """
   .paper { fill: #ffffff }
   .box { fill: #f2f6f8; stroke: #5b7083 }
@@ -60,6 +71,30 @@ def svg(picture: dict[str, Any]) -> str:
     return "\n".join([*rows, "</svg>"]) + "\n"
 
 
+def recording(tutorial: str) -> str:
+    """Return a terminal as an SVG file, in which the commands of the tutorial that have an answer run one by one."""
+    lines = []
+    for commands, answer in re.findall(r"```sh\n([^`]*)```\n\n```text\n([^`]*)```", tutorial):
+        lines += [f"$ {line.removeprefix('! ')}" for line in commands.splitlines()]
+        lines += [part for line in answer.splitlines() for part in wrap(line, _COLUMNS, drop_whitespace=False)] + [""]
+    height = 24 + _LINE * len(lines)
+    rows = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}">',
+        "<title>A terminal: a job is checked, broken and rehearsed</title>",
+        f"<style>{_TERMINAL}</style>",
+        f'<rect width="{_WIDTH}" height="{height}" rx="8"/>',
+    ]
+    typed = 0
+    for at, line in enumerate(lines):
+        typed += line.startswith("$")
+        kind = ' class="typed"' if line.startswith("$") else ""
+        delay = f"animation-delay:{_PAUSE * typed - (1.8 if kind else 1):.1f}s"
+        rows.append(
+            f'<text{kind} style="{delay}" x="16" y="{28 + _LINE * at}" xml:space="preserve">{escape(line)}</text>'
+        )
+    return "\n".join([*rows, "</svg>"]) + "\n"
+
+
 def _box(box: dict[str, Any]) -> list[str]:
     x, y, width = box["at"]
     lines = box["text"].format(**FACTS).splitlines()
@@ -84,6 +119,7 @@ def main() -> None:
     """Write the pictures, or report which are out of date."""
     pictures: Any = load_file(Path(__file__).with_suffix(".yaml")).data
     drawn = {FOLDER / name: svg(picture) for name, picture in pictures.items()}
+    drawn[FOLDER / "terminal.svg"] = recording((FOLDER.parent / "tutorial.md").read_text())
     if "--check" in sys.argv:
         stale = [path.name for path, text in drawn.items() if not path.is_file() or path.read_text() != text]
         sys.exit(f"out of date; run `make pictures`: {', '.join(stale)}" if stale else 0)

@@ -380,5 +380,5 @@ def test_a_process_that_hides_its_origin_ends_too(tmp_path: Path) -> None:
 
 
 def test_a_setup_chart_runs_nothing() -> None:
-    with pytest.raises(UsageError, match="the chart renders no workload"):
+    with pytest.raises(UsageError, match="the chart contains no job"):
         plan_execution([], Path("/nowhere"))

@@ -116,5 +116,5 @@ def test_a_program_that_measures_the_network_needs_no_layout_that_divides() -> N
 
 
 def test_a_chart_that_runs_nothing_is_told_so() -> None:
-    with pytest.raises(ChartgenError, match="tiny contains no job of any kind"):
+    with pytest.raises(ChartgenError, match="tiny contains no job"):
         plan({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})

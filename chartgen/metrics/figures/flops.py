@@ -51,9 +51,7 @@ def sample_flops(shape: Shape, sequence: int, attention: Attention, *, lora: boo
     (NVIDIA-NeMo/Megatron-Bridge @ 0494433, src/megatron/bridge/training/utils/flop_utils.py).
 
     Args:
-        shape: The model.
         sequence: Tokens of a sample.
-        attention: The convention.
         lora: Whether only adapters are trained.
     """
     queries, shared = shape.heads * shape.head, shape.groups * shape.head

@@ -54,7 +54,6 @@ def without_impossible(speed: Speed, peak: Peak | None, facts: Facts) -> tuple[S
     """Remove impossible figures from a speed.
 
     Args:
-        speed: The calculated speed.
         peak: The peak of the GPU; None = unknown.
         facts: The facts that the speed is based on.
 

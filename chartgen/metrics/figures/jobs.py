@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 def facts_of_release(chart: Chart, values: Values) -> Mapping[str, Any]:
     """Translate the values of a release.
 
-    Args:
-        chart: Its chart.
-        values: The user's layers.
-
     Raises:
         ChartgenError: The values are not valid for the chart.
     """

@@ -19,7 +19,6 @@ class Figure:
     """One published speed.
 
     Args:
-        model: The model.
         gpu: GPU model.
         gpus: Number of GPUs; 0 = not published.
         precision: Precision.
@@ -27,8 +26,6 @@ class Figure:
         tokens: Tokens/s per GPU.
         tflops: TFLOPS per GPU; None = not published.
         attention: Convention of `tflops`; empty without one.
-        container: The measured release.
-        source: The publication.
     """
 
     model: str
@@ -73,7 +70,6 @@ def find_figure(model: str, wanted: Mapping[str, Any]) -> Figure:
     """Return the published speed of a model nearest to a run: by GPU, precision, then number of GPUs.
 
     Args:
-        model: The model's name.
         wanted: Facts of the run: gpu, precision, sequenceLength, gpus.
 
     Raises:

@@ -122,7 +122,6 @@ def speed_of(seconds: float | None, window: Window, facts: Facts) -> Speed:
 
     Args:
         seconds: Mean time of a step; None when unknown.
-        window: The steps.
         facts: Model, batch and machines.
     """
     batch, sequence, gpus = facts.get("batch"), facts.get("sequenceLength"), facts.get("gpus")
@@ -151,7 +150,6 @@ def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[FigureNote]:
     """Return notices on missing facts and the figures that need them.
 
     Args:
-        speed: The known figures.
         facts: Model, batch and machines.
         timed: Whether the time of a step is known.
     """

@@ -81,8 +81,6 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
     @ 2e1fd5e, src/utils/resiliency_metrics/calculator.py).
 
     Args:
-        log: The data of the logs.
-        window: The steps of the median.
         median: Median time of a step in seconds; None = unknown.
     """
     track = log.track

@@ -23,7 +23,6 @@ class Window:
     """Some steps of a track.
 
     Args:
-        track: All steps.
         ranges: Indices of the steps in the window.
         skipped: Number of steps skipped as warm-up, in all starts together.
     """

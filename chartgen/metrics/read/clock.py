@@ -16,13 +16,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def read_time(text: bytes, start: int = 0, end: int = 64) -> float:
-    """Return the first time in a part of a line; nan without one.
-
-    Args:
-        text: A line.
-        start: Start of the part.
-        end: End of the part.
-    """
+    """Return the first time in a part of a line; nan without one."""
     match = _TIME.search(text, start, end)
     if match is None:
         return NEVER

@@ -22,12 +22,7 @@ _ORDER = tuple(FAMILIES)
 
 
 class Log:
-    """The data of a run's logs.
-
-    Args:
-        track: Its steps.
-        place: The file.
-    """
+    """The data of a run's logs."""
 
     def __init__(self, track: Track, place: str) -> None:
         self.track = track

@@ -26,7 +26,6 @@ def read_logs(places: Iterable[str], own: LinePatterns | None = None) -> Log:
 
     Args:
         places: Paths: the files of several processes, or of successive starts.
-        own: Expressions for the lines of a program of the user's.
 
     Raises:
         ChartgenError: A log is unreadable, empty, or without training steps.
@@ -39,7 +38,6 @@ def read_streams(streams: Iterable[tuple[str, Iterable[bytes]]], own: LinePatter
 
     Args:
         streams: Name of each, and its text in pieces of any size.
-        own: Expressions for the lines of a program of the user's.
 
     Raises:
         ChartgenError: None contains a training step.

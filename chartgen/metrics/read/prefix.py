@@ -65,7 +65,6 @@ def line_time(prefix: Prefix, line: bytes, end: int = 64) -> float:
 
     Args:
         prefix: The prefix of the line.
-        line: The line.
         end: Last possible end of a time in the text.
     """
     return read_time(line, prefix.size, end) if isnan(prefix.when) else prefix.when

@@ -63,7 +63,6 @@ class Track:
         """Add a step, unless it repeats an earlier one: a bar drawn again, or another rank's equal line.
 
         Args:
-            step: The step.
             section: Number of configurations printed before it.
 
         Raises:
@@ -91,7 +90,6 @@ class Track:
         """Add steps; those that directly follow the last one are added at once.
 
         Args:
-            steps: The steps.
             section: Number of configurations printed before them.
         """
         index, names = len(self.numbers), list(steps.columns)

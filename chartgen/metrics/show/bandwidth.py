@@ -60,9 +60,7 @@ def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: st
     """Draw the bus bandwidth over the sizes, with a panel for each collective.
 
     Args:
-        rows: The measured rows.
         path: File to write: .svg.
-        title: Name of the test.
         theme: light or dark.
 
     Raises:

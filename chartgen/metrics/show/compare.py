@@ -47,9 +47,7 @@ def compare_runs(figures: RunFigures, baseline: str, wanted: Wanted) -> Comparis
     """Compare a run with a baseline.
 
     Args:
-        figures: The run.
         baseline: An earlier run's log, its `--output json`, or `published:MODEL`.
-        wanted: The options of the run's readout; an earlier log is read with the same options.
 
     Raises:
         UsageError: The published model is unknown.

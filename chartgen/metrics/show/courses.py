@@ -26,8 +26,6 @@ def courses(figures: RunFigures, name: str, most: int) -> list[Course]:
     """Return a column in bins, separate for each start of the run; empty when the log does not contain it.
 
     Args:
-        figures: The run.
-        name: Name of the column.
         most: Maximum number of bins of all starts together.
     """
     track = figures.log.track

@@ -41,9 +41,7 @@ def html_report(figures: RunFigures, *, run: str, written: str) -> str:
     """Return the report of a run.
 
     Args:
-        figures: The run.
         run: Its name: its release, or its log.
-        written: Time of the report.
 
     Returns:
         An HTML document; it follows the reader's light or dark theme.

@@ -45,7 +45,6 @@ def live_progress(
         steps_planned: Steps of the whole run; 0 = from the log, or unknown.
         facts: Model, batch and GPUs, for tokens/s and TFLOPS; None = unknown.
         peak: TFLOPS of one GPU, for the MFU; None = unknown.
-        own: Expressions for the lines of a program of the user's.
 
     Returns:
         A line such as `step 480 of 1,000, 7.13 s a step, 146,894 tokens/s, 62 min left`, and the time of a step.

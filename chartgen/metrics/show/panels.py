@@ -32,7 +32,6 @@ class Far(NamedTuple):
 
     Args:
         step: Its step, or the middle of the neighbouring steps that include it.
-        value: The value.
         single: Whether `step` is exact.
     """
 

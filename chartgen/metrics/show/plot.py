@@ -16,7 +16,6 @@ def plot(figures: RunFigures, path: Path, theme: str = "light") -> None:
     """Draw step time, loss, throughput and memory over the steps, with restarts and checkpoints.
 
     Args:
-        figures: The run.
         path: File to write: .svg.
         theme: light or dark.
 

@@ -15,7 +15,6 @@ def exposition(figures: RunFigures, labels: Mapping[str, str]) -> str:
     """Return all known figures as gauges.
 
     Args:
-        figures: The run.
         labels: Labels of every sample, such as release and namespace.
     """
     return "".join(_family(name, help_text, samples, labels) for name, help_text, samples in _families(figures))

@@ -18,9 +18,7 @@ class Bin(NamedTuple):
         step: The middle step.
         least: The lowest value.
         low: 5 of 100 are lower.
-        middle: The median.
         high: 5 of 100 are higher.
-        most: The highest.
     """
 
     step: float

@@ -41,8 +41,6 @@ class StepAxis(NamedTuple):
     """The horizontal axis.
 
     Args:
-        first: Its start.
-        last: Its end.
         unit: Name of its values.
         write: Formats a value; an empty text has no tick.
     """
@@ -54,12 +52,7 @@ class StepAxis(NamedTuple):
 
 
 class Scale:
-    """Converts steps and values to coordinates of the picture.
-
-    Args:
-        axis: The steps.
-        panel: The panel.
-    """
+    """Converts steps and values to coordinates of the picture."""
 
     def __init__(self, axis: StepAxis, panel: Panel) -> None:
         self._first, self._span = axis.first, max(axis.last - axis.first, 1)
@@ -79,9 +72,7 @@ def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int
     """Draw a panel.
 
     Args:
-        panel: The panel.
         happened: Steps to mark.
-        axis: The steps.
         number: Number of its colour in the style sheet.
         y: Its place in a picture.
     """
@@ -110,9 +101,7 @@ def picture(title: Sequence[str], shown: Sequence[Panel], happened: EventMarks, 
 
     Args:
         title: Lines above the panels, and the last one below them.
-        shown: The panels.
         happened: Steps to mark.
-        axis: The steps.
         theme: light or dark.
     """
     *above, below = title

@@ -27,7 +27,6 @@ def lines(figures: RunFigures, *, drawn: bool = True) -> Iterator[str]:
     """Yield the figures as lines.
 
     Args:
-        figures: The run.
         drawn: Whether sparklines of step time and loss follow theirs.
     """
     for label, text in figure_rows(figures):

@@ -27,10 +27,8 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
     """Start controllers and wait until their webhooks answer.
 
     Args:
-        plane: A running control plane.
         names: Any of `jobset`, `kueue`, `volcano`, `training-operator`, `mpi-operator`, `trainer`, `kuberay`,
             `cloud-kinds`, `cloud-storage` and `devices`.
-        progress: Receives one line per controller.
 
     Raises:
         UsageError: A name is unknown.

@@ -32,7 +32,6 @@ class Operator:
     """A controller of runs.
 
     Args:
-        name: Its engine.
         arguments: Its arguments, with {kubeconfig}, {config}, {webhook} and {health} for files and ports.
         namespace: The namespace that it expects.
         variables: Its environment, with {kubeconfig}, {folder} and {health}.

@@ -24,12 +24,8 @@ class PreflightContext:
     """A planned release on a cluster, with the cluster data read so far.
 
     Args:
-        cluster: The cluster.
         chart: The release's chart; None when only the cluster is checked.
         values: The user's layers; None without a chart.
-        objects: The rendered manifests.
-        release: The release's name.
-        namespace: Its namespace.
     """
 
     cluster: Cluster

@@ -82,12 +82,8 @@ def examine(
     """Check whether a cluster meets all requirements of a release; nothing is changed.
 
     Args:
-        cluster: The cluster.
-        chart: The release's chart.
         values: The user's layers, validated against the chart.
         objects: The manifests of the chart with these values.
-        release: The release's name.
-        namespace: Its namespace.
 
     Returns:
         The results of all applicable checks; a missing read permission is a warning.
@@ -100,10 +96,6 @@ def examine(
 
 def examine_cluster(cluster: Cluster, namespace: str = "") -> list[Diagnosis]:
     """Run the checks of a cluster that need no chart.
-
-    Args:
-        cluster: The cluster.
-        namespace: Namespace of future releases; default the context's.
 
     Raises:
         MissingToolError: The cluster does not answer.

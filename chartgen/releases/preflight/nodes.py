@@ -27,7 +27,6 @@ class Fleet:
     """The machines for one sort of pods.
 
     Args:
-        pods: The pods.
         selected: Machines that match the pods' selector.
         usable: Selected machines that are Ready and not cordoned.
         tolerated: Usable machines whose taints the pods tolerate.

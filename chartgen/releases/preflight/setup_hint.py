@@ -31,7 +31,6 @@ def setup_step(context: PreflightContext, *, has_cluster_half: bool = False) -> 
     It uses the values of the run, so that the quota covers its machines and every resource of its pods.
 
     Args:
-        context: The release, and the cluster.
         has_cluster_half: Whether the cluster-scoped objects exist, as for a second team: they belong to another
             release, and Helm would refuse to create them again.
     """

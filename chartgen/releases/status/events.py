@@ -30,9 +30,7 @@ class Event:
     Args:
         about: Kind and name of its object.
         reason: Its reason, one word.
-        message: Its message.
         at: Time of its last occurrence.
-        source: Its author.
     """
 
     about: tuple[str, str]
@@ -50,7 +48,6 @@ class RemovedPod:
     """A pod that was removed from a run.
 
     Args:
-        pod: Its name.
         machine: Its machine; empty when no event shows it.
         why: Description of the cause.
         at: Time of the removal.

@@ -91,10 +91,6 @@ class Follower:
     """Follows the log of one pod and of the pods that replace it.
 
     Args:
-        cluster: The cluster of the pod.
-        release: Its release.
-        pod: The first pod.
-        namespace: Its namespace.
         shared: What it shares with the other followers of the run.
     """
 

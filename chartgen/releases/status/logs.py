@@ -41,9 +41,6 @@ def read_pod_logs(
     """Yield the output so far, one pod after the other.
 
     Args:
-        cluster: The cluster of the pods.
-        sources: The pods.
-        namespace: Their namespace.
         since: Only the last seconds; 0 for all.
         tail: Only the last lines of each pod; negative for all.
         progress: Receives a line for each log that is unreadable or ends early, when others are readable.
@@ -79,10 +76,6 @@ def follow_logs(
     """Yield output as it comes, also of replacement pods, until the run has ended.
 
     Args:
-        cluster: The cluster of the pods.
-        release: Their release.
-        sources: The pods.
-        namespace: Their namespace.
         since: Limit earlier output to the last seconds; 0 for all.
         tail: Limit earlier output to the last lines of each pod; negative for all.
         progress: Receives a line when a connection is lost and when a pod is replaced.

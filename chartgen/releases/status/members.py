@@ -34,7 +34,6 @@ class End:
     """End of a container.
 
     Args:
-        container: Its name.
         exit_code: Its exit code.
         reason: The kubelet's reason, such as Error or OOMKilled.
         message: Its termination message.
@@ -53,11 +52,9 @@ class Member:
     """One pod of a run.
 
     Args:
-        name: Its name.
         uid: Distinguishes it from a replacement pod of the same name.
         index: Its number among the pods of its task; None without a number.
         place: Labels that a replacement pod shares: its number, its task and its component.
-        gpus: Its GPUs.
         ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job, and without a
             number, as for the workers of a Ray job.
         machine: Its machine; empty before placement.
@@ -135,9 +132,6 @@ def pod_log(
     """Return an iterator over the lines of the program's log as they come.
 
     Args:
-        cluster: The cluster of the pod.
-        member: The pod.
-        namespace: Its namespace.
         streams: Lets another thread end it.
         options: Of the API (PodLogOptions), such as follow, previous, sinceTime, tailLines or timestamps.
 

@@ -25,8 +25,6 @@ def read_releases(cluster: Cluster, namespace: str = "", *, refused: Callable[[P
     """Yield the state of each release whose chart chartgen composed for runs, by namespace and name.
 
     Args:
-        cluster: The cluster.
-        namespace: The namespace; empty for all.
         refused: Receives the problem of each release that the user may not read, which is left out.
 
     Raises:
@@ -69,8 +67,6 @@ def glance(readout: Readout, now: datetime, price: float | None = None) -> Glanc
     """Return a readout with what its run has used so far.
 
     Args:
-        readout: The readout.
-        now: The current time.
         price: Price of one machine for an hour; None = unknown.
     """
     hours: float | None = None
@@ -85,12 +81,7 @@ def glance(readout: Readout, now: datetime, price: float | None = None) -> Glanc
 
 
 def overview_rows(glances: Sequence[Glance], *, now: datetime | None = None) -> list[tuple[str, ...]]:
-    """Return a row of texts for each release, in the order of `HEADS`.
-
-    Args:
-        glances: The releases.
-        now: The current time; default the clock's.
-    """
+    """Return a row of texts for each release, in the order of `HEADS`."""
     now = now or datetime.now(timezone.utc)
     return [_row(each, now) for each in glances]
 

@@ -37,9 +37,6 @@ def exec_argv(place: Place, member: Member, command: Sequence[str], *, streams: 
     """Return the command line that runs a command in the program's container of a pod.
 
     Args:
-        place: Cluster and namespace of the release.
-        member: The pod.
-        command: The command.
         streams: Flags of kubectl for the streams, such as -i or -it.
 
     Raises:

@@ -22,7 +22,6 @@ class Source:
     """A pod whose log is shown.
 
     Args:
-        member: The pod.
         ranks: Global ranks whose lines are shown; None for all.
     """
 

@@ -96,9 +96,6 @@ def read_readout(
     """Read the state of a release.
 
     Args:
-        cluster: The cluster of the release.
-        release: Its name.
-        namespace: Its namespace; default the context's.
         brief: Whether to leave out what needs further requests and does not decide the phase: Helm's record, the first
             event, lost pods and progress.
         record: Its last record, if it has been read.
@@ -231,9 +228,6 @@ def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: 
     """Return the progress of a run from the log of its most informative pod.
 
     Args:
-        cluster: The cluster of the run.
-        summary: Its pods.
-        namespace: Their namespace.
         record: Helm's record of the release, with model and machines; None without a record.
     """
     for member in summary.speakers:

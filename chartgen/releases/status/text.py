@@ -13,12 +13,7 @@ _WIDTH = 12
 
 
 def describe_readout(readout: Readout, *, now: datetime | None = None) -> str:
-    """Return a readout as lines.
-
-    Args:
-        readout: The readout.
-        now: The current time; default the clock's.
-    """
+    """Return a readout as lines."""
     now = now or datetime.now(timezone.utc)
     return "\n".join([f"{readout.release}: {_headline(readout, now)}", *_details(readout)])
 
@@ -27,7 +22,6 @@ def summarize(readout: Readout, *, progress: bool = True) -> str:
     """Return a readout as one line that changes only with the state.
 
     Args:
-        readout: The readout.
         progress: Whether to include the step.
     """
     parts: list[str] = [readout.phase]

@@ -29,9 +29,6 @@ def read_release(
     """Read the logs of a release's first and last rank, and the facts in its values.
 
     Args:
-        cluster: The cluster of the release.
-        release: Its name.
-        namespace: Its namespace.
         progress: Receives a line for each unreadable log.
 
     Raises:

@@ -34,12 +34,8 @@ def wait_for_phase(
     """Wait until a run is queued, running or finished, or has failed; the caller checks the phase.
 
     Args:
-        cluster: The cluster of the release.
-        release: The release's name.
         phase: "queued", "running" or "finished"; a later phase counts too.
-        namespace: Its namespace; default the context's.
         timeout: Seconds to wait.
-        progress: Receives one line per change.
 
     Raises:
         ChartgenError: The phase is not reached in time, or the run does not exist.
@@ -78,9 +74,6 @@ def watch(  # noqa: PLR0913 - independent options, passed by name
     """Yield readouts of a release repeatedly, until it has had no run for some seconds.
 
     Args:
-        cluster: The cluster of the release.
-        release: Its name.
-        namespace: Its namespace; default the context's.
         progress: Receives a line when the cluster stops answering, and when it answers again.
         until: When to stop, in the time of `time.monotonic`.
         patience: Seconds without an answer that are waited for after the first one.

@@ -21,7 +21,6 @@ class Cause:
     """Why a run ends.
 
     Args:
-        name: Its id.
         level: One of LEVELS, the most certain first.
         what: One clause for people.
         hint: What to do.

@@ -61,7 +61,8 @@ def explain_files(places: Iterable[Path]) -> Explanation:
         places: Files and folders.
 
     Raises:
-        ChartgenError: A file does not exist, or cannot be read.
+        UsageError: A file does not exist.
+        ChartgenError: A file cannot be read.
     """
     logs: list[RunLog] = []
     dumps: dict[int, dict[str, Any]] = {}
@@ -85,6 +86,8 @@ def explain_files(places: Iterable[Path]) -> Explanation:
 
 
 def _files(place: Path) -> list[Path]:
+    if not place.exists():
+        raise UsageError(Problem("no such file", place, hint="check the path"))
     if not place.is_dir():
         return [place]
     found = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))

@@ -66,9 +66,7 @@ class Clue:
     """A line that names a cause.
 
     Args:
-        cause: The cause.
         place: File and line, or pod and line.
-        text: The line.
         rank: The rank that wrote it, or that it names; None when unknown.
         machine: Its machine; empty when unknown.
         when: Seconds since 1970; None without a time.
@@ -142,7 +140,6 @@ def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: r
 
     Args:
         name: Its file or pod.
-        lines: Its lines.
         machine: Its machine; empty when unknown.
         ranks: Global ranks whose output it contains; empty when unknown.
     """

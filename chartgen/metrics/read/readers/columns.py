@@ -167,7 +167,6 @@ def table_of_json(line: bytes, wanted: Mapping[tuple[str, ...], str]) -> LineTab
     """Return the form of a line with one JSON object of values and objects of values; None for any other line.
 
     Args:
-        line: The line.
         wanted: Path of a value, such as ("data", "loss"), -> its name.
     """
     pieces, fields, seen = line.split(b", "), list[LineField](), set[tuple[str, ...]]()
@@ -198,7 +197,6 @@ def steps_of(
     """Join columns to steps.
 
     Args:
-        numbers: The steps.
         when: Time of each line; None = unknown.
         columns: The values, most of them as text, by VALUES.
         planned: Steps of the whole run; 0 = unknown.

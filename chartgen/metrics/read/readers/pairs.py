@@ -62,7 +62,6 @@ class Epochs:
         """Return the step of the run.
 
         Args:
-            epoch: The epoch.
             step: The step as logged: of the run, or of the epoch, from 0 or 1.
         """
         if epoch not in self._before:

@@ -1,0 +1,159 @@
+"""Layouts that choose themselves: the word `auto` in values, and presets on machines that they were not made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chartgen.checks.job import Job
+from chartgen.checks.layouts import CHOICES, layout_values, layouts_of, searched, works
+from chartgen.checks.memory_fit import Change, changed
+from chartgen.checks.values import check_values, effective_values
+from chartgen.composer.origin import Composed, origin_of
+from chartgen.errors import ChartgenError, Problem
+from chartgen.findings import Rule
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values
+
+AUTO = "auto"
+# What a layout depends on: while it stays the same, an upgrade keeps the layout of the release.
+_BASIS = ("launcher", "nodes", "gpusPerNode", "machineType", "model", "sequenceLength", "precision", "batch.global")
+_MOST_GPUS = 16384
+FITTING = Rule(
+    "layout-fits",
+    "Where values or a preset leave the layout to chartgen, one must pass every check and fit into memory.",
+    "`nodes`: use as many machines as the finding names",
+)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Values whose layout consists of numbers.
+
+    Args:
+        values: The values.
+        change: The keys that were chosen, with their numbers; nothing if the values had them all.
+        step_seconds: Estimated time of a step in the chosen layout; None if not known.
+        reason: Why chartgen chose: the keys that are `auto`, or what the layout of the preset was.
+    """
+
+    values: Values
+    change: Change
+    step_seconds: float | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        sizes = {key.rpartition(".")[2] if "parallel" in key else key: value for key, value in self.change.items()}
+        step = f" (estimated {self.step_seconds:.3g} s a step)" if self.step_seconds else ""
+        return f"{self.reason} -> {', '.join(f'{key} {str(value).lower()}' for key, value in sizes.items())}{step}"
+
+
+def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None) -> Decision:
+    """Choose the layout that values leave open: the first of `chartgen fit`, among the keys that are `auto`.
+
+    A preset keeps its own layout where that passes every check; elsewhere one is chosen, unless the user set sizes.
+
+    Args:
+        chart: The chart; values of charts that chartgen did not make stay as they are.
+        values: The user's layers.
+        before: The values of the release, whose layout is kept while model and machines stay the same.
+
+    Raises:
+        ChartgenError: No layout fits; the message has the least number of machines, if one is known.
+    """
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed):
+        return Decision(values, {})
+    words = tuple(key for key in CHOICES if _at(values.data, key) == AUTO)
+    if not words and not values.presets:
+        return Decision(values, {})
+    plain = replace(values, data=_without(values.data, words))
+    if origin.setup or check_values(chart, plain):
+        return Decision(plain, {})
+    job = Job(effective_values(chart, plain), origin.target, origin.workload)
+    reason = f"{', '.join(words)}: auto"
+    if not words and _is_misplaced(job, values):
+        words = tuple(key for key in CHOICES if _of_preset(values, key))
+        reason = f"layout of the preset does not fit {job.world} {job.machine.gpu}"
+    if not words:
+        return Decision(plain, {})
+    if before and (kept := _kept(chart, job, words, before)):
+        return _decision(plain, words, kept, None, reason)
+    found = layouts_of(job, words)
+    if not found or not found[0].fits:
+        raise ChartgenError(_refusal(job, words, plain))
+    return _decision(plain, words, found[0].values, found[0].step_seconds, reason)
+
+
+def _is_misplaced(job: Job, values: Values) -> bool:
+    """Report whether a preset's own layout, which no other layer changes, fails the checks on these machines."""
+    return job.trains and values.presets > 0 and _of_preset(values, "parallelism") and not works(job)
+
+
+def _of_preset(values: Values, key: str) -> bool:
+    return values.depth(tuple(key.split("."))) <= values.presets
+
+
+def _decision(values: Values, words: tuple[str, ...], layout: Change, seconds: float | None, reason: str) -> Decision:
+    change = {key: value for key, value in layout.items() if key.startswith(words)}
+    data: dict[str, Any] = dict(values.data)
+    for key, value in change.items():
+        head, _, name = key.partition(".")
+        data[head] = {**(data.get(head) or {}), name: value} if name else value
+    return Decision(replace(values, data=data), change, seconds, reason)
+
+
+def _at(data: Mapping[str, Any], key: str) -> Any:
+    head, _, name = key.partition(".")
+    found = data.get(head)
+    return found.get(name) if name and isinstance(found, Mapping) else None if name else found
+
+
+def _without(data: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+    """Return values without the keys that are `auto`, so that the chart's defaults count."""
+    found = {key: value for key, value in data.items() if key not in words}
+    if "batch.micro" in words:
+        found["batch"] = {name: value for name, value in found["batch"].items() if name != "micro"}
+    return found
+
+
+def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, Any]) -> Change | None:
+    """Return the layout of the release, if what it depends on is as it was and it still works."""
+    old = Values(dict(before))
+    if check_values(chart, old):
+        return None
+    former = replace(job, values=effective_values(chart, old))
+    if (
+        any(_at(former.values, key) != _at(job.values, key) for key in _BASIS)
+        or _at(former.values, "parallelism") == AUTO
+    ):
+        return None
+    layout = {key: value for key, value in layout_values(former).items() if key.startswith(words)}
+    return layout if works(changed(job, layout)) else None
+
+
+def _refusal(job: Job, words: tuple[str, ...], values: Values) -> Problem:
+    """Return why there is no layout: too few machines, or more than the batch can use."""
+    gpus = f"{job.world} {job.machine.gpu} ({job.nodes} x {job.gpus_per_node})"
+    message = f"no layout of {job.values['model']['name']} fits {gpus}"
+    fitting = next((nodes for nodes in _other_sizes(job) if _fits_on(job, words, nodes)), 0)
+    hint = (
+        f"use {'at least' if fitting > job.nodes else 'at most'} {fitting} machines" if fitting else "use larger GPUs"
+    )
+    place = values.origin(("nodes",)) if values.sets(("nodes",)) else values.origin(("parallelism",))
+    return Problem(f"parallelism: {message}", *place, hint)
+
+
+def _other_sizes(job: Job) -> Iterator[int]:
+    """Yield numbers of machines: more, then fewer, because a batch can be too small for many GPUs."""
+    nodes = job.nodes
+    while (nodes := nodes * 2) * job.gpus_per_node <= _MOST_GPUS:
+        yield nodes
+    nodes = job.nodes
+    while nodes := nodes // 2:
+        yield nodes
+
+
+def _fits_on(job: Job, words: tuple[str, ...], nodes: int) -> bool:
+    return any(layout.fits for layout in searched(changed(job, {"nodes": nodes}), words))

@@ -1,0 +1,67 @@
+"""`chartgen.yaml` of the working folder: its definitions, and the target, preset and values files of its runs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from chartgen.errors import Problem, UsageError
+
+SETTINGS = "chartgen.yaml"
+_LISTS = {
+    "path": "folders with definitions and policies, as --path",
+    "values": "values files of the runs here, as -f, where none is given",
+}
+_NAMES = {
+    "target": "target of the runs here, where no argument names one",
+    "preset": "preset of the runs here, as --preset, where none is given",
+}
+
+
+@dataclass(frozen=True)
+class FolderSettings:
+    """The content of a `chartgen.yaml`.
+
+    Args:
+        path: Folders with definitions.
+        target: Target of the runs.
+        preset: Their preset.
+        values: Their values files.
+    """
+
+    path: tuple[Path, ...] = ()
+    target: str = ""
+    preset: str = ""
+    values: tuple[Path, ...] = ()
+
+
+def folder_settings() -> FolderSettings:
+    """Return the settings of the working folder; empty ones without the file.
+
+    Raises:
+        UsageError: The file, or a path in it, lies elsewhere: a pull request may have written it.
+    """
+    if not os.path.isfile(SETTINGS):  # noqa: PTH113  the fastest, in every command
+        return FolderSettings()
+    if not is_here(Path(SETTINGS)):
+        raise UsageError(Problem("is a link out of this folder", SETTINGS, hint="replace the link by a copy"))
+    from chartgen.composer.definition import Field, read_definition
+
+    lists = {name: Field("array", about, item="string") for name, about in _LISTS.items()}
+    names = {name: Field("string", about) for name, about in _NAMES.items()}
+    document, data = read_definition(Path(SETTINGS), {**lists, **names})
+    paths = {key: tuple(Path(str(each)) for each in data.get(key) or ()) for key in _LISTS}  # type: ignore[union-attr]
+    outside = [(key, each) for key in _LISTS for each in paths[key] if not is_here(each)]
+    if outside:
+        hint = "name paths below this folder; --path, CHARTGEN_PATH and -f name others"
+        raise UsageError(document.problem(f"{each} lies elsewhere", (key,), hint) for key, each in outside)
+    if not data.get("target") and (idle := [key for key in ("preset", "values") if data.get(key)]):
+        hint = "add target: a preset and a site file belong to one"
+        raise UsageError(document.problem(f"{idle[0]} without a target", (idle[0],), hint))
+    return FolderSettings(**paths, **{name: str(data.get(name, "")) for name in _NAMES})  # type: ignore[arg-type]
+
+
+def is_here(path: Path) -> bool:
+    """Report whether a path is below the working directory, also after its links."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(Path.cwd()))

@@ -1,0 +1,48 @@
+"""The memory of a run's fullest GPU, for any model of data/models.yaml: enough to tell layouts that fit from others.
+
+It counts what each matrix keeps for the backward pass, as chartgen/checks/activations.py does for GPT models in more
+detail, and fused attention. Of the 181 runs in NVIDIA's tables (docs/explanation/prediction.md) it leaves out FIGURE.
+"""
+
+from __future__ import annotations
+
+from chartgen.estimator.run import Run
+from chartgen.estimator.step import parameters_of
+
+_BYTES = 2
+# Bytes of weight and gradient of a parameter, and of the optimizer's state, which data parallel GPUs share; the second
+# pair has gradients and moments in 16 bits. Source: NVIDIA/Megatron-LM core_v0.19.0,
+# docs/user-guide/features/dist_optimizer.md.
+_STATE = ((6, 12), (4, 8))
+# Of logits: in 16 bits, and two copies in 32.
+_LOGITS = 8
+
+
+def memory_of(run: Run) -> float:
+    """Return the bytes in use on the fullest GPU."""
+    own, shared = _STATE[run.light]
+    if run.sharded:
+        own, shared = 0, own + shared
+    common, routed = parameters_of(run)
+    state = common * (own + shared / (run.data * run.context)) + routed * (own + shared / max(run.expert_data, 1))
+    first, last = _under_way(run)
+    logits = _LOGITS * run.tokens * run.model.vocabulary / run.tensor
+    return state + max(_kept(run) * first, _kept(run) * last + logits)
+
+
+def _kept(run: Run) -> float:
+    """Return the bytes that all layers keep of one micro-batch for each stage: inputs and results of matrices."""
+    model = run.model
+    values: float = sum((each.rows + each.columns) * each.layers for each in model.common())
+    values += run.expert_tensor * sum((each.rows + each.columns) * each.layers * each.active for each in model.routed())
+    inputs = 2 * model.hidden * model.layers  # of layers that are computed again
+    values = values * (1 - run.recomputed) + inputs * run.recomputed
+    return values * _BYTES * run.tokens / run.tensor
+
+
+def _under_way(run: Run) -> tuple[float, float]:
+    """Return how many whole models' activations the first and the last stage keep (as activations.py explains)."""
+    more = (run.pipeline - 1) / (run.pipeline * run.virtual)
+    if run.virtual > 1:
+        return 1 + more, 1 - more
+    return min(1.0, max(run.micro_batches, 1) / run.pipeline), 1 - more
