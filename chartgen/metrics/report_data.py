@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from chartgen.metrics.figures.flops import Attention
 
 
+# Steps that show the speed of a run; the first ones do not count.
+_ENOUGH = 20
+
+
 class Wanted(NamedTuple):
     """The options of a readout.
 
@@ -198,6 +202,7 @@ def _figures(
             *backwards,
             *doubts,
             *([] if doubts else missing(speed, facts, timed=seconds is not None)),
+            *(_slow(wanted.facts, facts, window, times) if times and not doubts else []),
             *absent,
         ],
     )
@@ -207,6 +212,19 @@ def _cost(wanted: Wanted, facts: Facts, timeline: Timeline, speed: Speed) -> Cos
     price, per_gpu = (wanted.price or 0, False) if wanted.gpu_price is None else (wanted.gpu_price, True)
     wall, tokens = timeline.wall_seconds, speed.tokens
     return cost_of(price, facts, wall, tokens, per_gpu=per_gpu, currency=wanted.currency)
+
+
+def _slow(
+    sources: Sequence[tuple[str, Mapping[str, Any]]], facts: Facts, window: Window, times: Times
+) -> list[FigureNote]:
+    """Return that the run is far slower than estimated, unless it is too short, or not the one of the values."""
+    job = next((source["job"] for _, source in sources if "job" in source), None)
+    if job is None or len(window) < _ENOUGH or (facts.get("gpus"), facts.get("batch")) != (job.world, job.global_batch):
+        return []
+    from chartgen.checks.speed import why_slow
+
+    found = why_slow(job, times.median)
+    return [FigureNote(found.message, found.hint)] if found else []
 
 
 def _run(log: Log, name: str) -> array[float]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
 from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
+from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
@@ -43,6 +44,7 @@ class Plan:
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
         recovery: What brings a training run back after a failure: checkpoints, restarts, hang; empty without one.
+        estimate: Estimated time and cost in one line; empty without.
     """
 
     release: str
@@ -64,6 +66,7 @@ class Plan:
     apis: frozenset[str]
     requests: dict[str, str]
     recovery: dict[str, str] = field(default_factory=dict)
+    estimate: str = ""
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -93,7 +96,9 @@ def plan_objects(
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
     plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
-    return replace(plan, recovery=dict(recovery(job))) if job and job.trains else plan
+    if job is None or not job.trains:
+        return plan
+    return replace(plan, recovery=dict(recovery(job)), estimate=describe_speed(speed_of(job), plan.steps))
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -102,6 +107,8 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "run", f"{plan.kind} {plan.run}"
     yield _machines(plan.nodes, plan.machine, plan.gpus)
     yield from _training(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    if plan.estimate:
+        yield "estimate", plan.estimate
     yield "image", plan.image
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
@@ -118,6 +125,8 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
     yield "program", job.launcher.name
     if job.trains and "parallelism.tensor" in owns:
         yield from _training(_sizes(values, gpus), _batch(values, gpus), int(values["steps"]))
+    if line := describe_speed(speed_of(job), int(values["steps"])) if job.trains else "":
+        yield "estimate", line
     yield "image", job.image or "none"
     yield "queue", queue.get("name") or "none"
     yield "outputs", outputs or "none"
