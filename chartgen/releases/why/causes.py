@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from chartgen.data.exits import exit_codes
 from chartgen.helm.yaml import load_file, require_map
 
 _FILE = Path(__file__).with_name("causes.yaml")
@@ -76,8 +77,7 @@ def cause_table() -> CauseTable:
     rows = tuple(_cause(name, level, row) for level in _COMPARED for name, row in data["levels"][level].items())
     known = {row.name: row for row in rows}
     exits = {
-        int(code): known.get(row["cause"]) or _cause(row["cause"], row["level"], row)
-        for code, row in data["exits"].items()
+        code: known.get(row["cause"]) or _cause(row["cause"], row["level"], row) for code, row in exit_codes().items()
     }
     return CauseTable(
         rows,
