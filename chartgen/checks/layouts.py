@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.checks import CHECKS, readable_job
-from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
 from chartgen.checks.memory import GB, unestimated
 from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
-from chartgen.checks.parallelism import PARALLELISM
+from chartgen.checks.parallelism import PARALLELISM, divisors
 from chartgen.checks.program_settings import connections_of_a_gpu, interleaving_of_two_stages
 from chartgen.checks.rules import broken, rules_for
 from chartgen.checks.speed import architecture_of, recipe_of, run_of_job

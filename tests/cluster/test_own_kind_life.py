@@ -19,7 +19,7 @@ from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
 from chartgen.kube import NAMESPACE, Kind, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.foreign_kinds import register
+from chartgen.rehearsal.foreign import register
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 
 pytestmark = pytest.mark.engines
