@@ -56,12 +56,14 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
     from chartgen.helm.manifests import objects, render
     from chartgen.releases import preview, survey_release
     from chartgen.releases.diff import compare_renders
+    from chartgen.releases.kept_files import keep_files
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         state = survey_release(cluster, release, place.namespace)
         record = state.find(revision)
         values = read_values(options, target or record.target)
         values = values if values.layers else _release_values(record.values)
+        values, _ = keep_files(values, record.values)
         chart = _chart_for(record, target, options, values)
         values = decided(chart, values, record.values)
         validate(chart, values)
