@@ -270,7 +270,7 @@ def _print(figures: RunFigures, compared: list[ComparedRun], form: str, labels: 
 
 def _draw(figures: RunFigures, run: str, options: dict[str, Any], compared: list[ComparedRun]) -> None:
     if options["plot"]:
-        from chartgen.metrics.show.plot import plot
+        from chartgen.metrics.show.svg import plot
 
         plot(figures, options["plot"], options["theme"], compared)
         note(f"wrote {options['plot']}")

@@ -20,6 +20,7 @@ from chartgen.cli.options import (
     read_values,
     show_plan,
     target_argument,
+    team_option,
     values_options,
     workload_option,
 )
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     help="Time without progress, such as 90s, until it is given up; default: 120s, and 1s for every 10 machines.",
 )
 @click.option("--no-build", is_flag=True, help="Exit 3 instead of building programs that cannot be downloaded.")
+@team_option
 @workload_option
 @output_option
 @path_option

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
 from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
+from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
+from chartgen.releases.recovery import recovery
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
@@ -41,6 +43,8 @@ class Plan:
         logs: The run's directory, and the location of /outputs; empty when the program has none.
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
+        recovery: What brings a training run back after a failure: checkpoints, restarts, hang; empty without one.
+        estimate: Estimated time and cost in one line; empty without.
     """
 
     release: str
@@ -61,6 +65,8 @@ class Plan:
     logs: str
     apis: frozenset[str]
     requests: dict[str, str]
+    recovery: dict[str, str] = field(default_factory=dict)
+    estimate: str = ""
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -89,7 +95,10 @@ def plan_objects(
     job = job_of(chart, values)
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
-    return _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    if job is None or not job.trains:
+        return plan
+    return replace(plan, recovery=dict(recovery(job)), estimate=describe_speed(speed_of(job), plan.steps))
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -98,9 +107,12 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "run", f"{plan.kind} {plan.run}"
     yield _machines(plan.nodes, plan.machine, plan.gpus)
     yield from _training(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    if plan.estimate:
+        yield "estimate", plan.estimate
     yield "image", plan.image
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
+    yield from plan.recovery.items()
 
 
 def outline(job: Job) -> Iterator[tuple[str, str]]:
@@ -113,13 +125,13 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
     yield "program", job.launcher.name
     if job.trains and "parallelism.tensor" in owns:
         yield from _training(_sizes(values, gpus), _batch(values, gpus), int(values["steps"]))
+    if line := describe_speed(speed_of(job), int(values["steps"])) if job.trains else "":
+        yield "estimate", line
     yield "image", job.image or "none"
     yield "queue", queue.get("name") or "none"
     yield "outputs", outputs or "none"
-    if job.trains and "checkpoint.enabled" in owns:
-        saves = values["checkpoint"]
-        nothing = "none: it saves nothing, and after an interruption starts from the first step"
-        yield "checkpoints", f"every {saves['interval']} steps, on {outputs}" if saves["enabled"] else nothing
+    if job.trains:
+        yield from recovery(job)
 
 
 def _machines(nodes: int, machine: str, gpus: int) -> tuple[str, str]:

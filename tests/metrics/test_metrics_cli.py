@@ -22,7 +22,7 @@ from chartgen.cli import main
 from chartgen.metrics.figures.peak import gpu_name
 from chartgen.metrics.read.log import read_logs
 from chartgen.metrics.report_data import Wanted, read_out
-from chartgen.metrics.show.live import progress_line
+from chartgen.metrics.show.live import live_progress
 from chartgen.metrics.show.panels import Panel, panels
 from chartgen.metrics.show.svg import Scale, StepAxis
 from chartgen.metrics.show.text import amount
@@ -543,4 +543,4 @@ def test_plain_figures_import_no_yaml_and_no_pictures(folder: Path) -> None:
     ],
 )
 def test_one_line_on_a_run_that_is_going(content: str, planned: int, line: str) -> None:
-    assert progress_line(content.splitlines(), planned) == line
+    assert live_progress(content.splitlines(), planned).text == line
