@@ -207,6 +207,9 @@ def _teams(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     return {name: load_values([Path(file)]) for name, _, file in parted}
 
 
+_CODE_KEYS = ("launchers", "torchrun", "files", "code.py")
+
+
 def read_values(options: dict[str, Any], target: str = "") -> Values:
     """Remove the values options from a command's options and return them as layers.
 
@@ -221,10 +224,16 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
     if line:
         note(line)
     layers = _preset_layers(given.pop("preset_names"), target)
-    with tempfile.TemporaryDirectory() if given["code"] else nullcontext("") as folder:
-        if program := _program(given.pop("code"), given.pop("program_file"), folder):
+    code = given.pop("code")
+    with tempfile.TemporaryDirectory() if code else nullcontext("") as folder:
+        if program := _program(code, given.pop("program_file"), folder):
             given = _with_program(program, given)
-        return replace(load_values([*layers, *given.pop("files")], **given), presets=len(layers))
+        values = load_values([*layers, *given.pop("files")], **given)
+    named = (
+        each._replace(source=f"--code {code}") if code and _CODE_KEYS in each.assigned else each
+        for each in values.layers
+    )
+    return replace(values, presets=len(layers), layers=tuple(named))
 
 
 def _program(code: Path | None, program: Path | None, folder: str) -> Path | None:

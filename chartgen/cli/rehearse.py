@@ -86,7 +86,7 @@ def _show(result: Rehearsal, output: str) -> None:
         show_answer("rehearsal/v1", result)
         return
     click.echo(
-        f"Verdict: {plan.release} {_word(verdict)} on {result.machines} simulated machines ({verdict.seconds:.1f} s)"
+        f"Verdict: {plan.release} {_word(verdict)} on {counted(result.machines, 'simulated machine')} ({verdict.seconds:.1f} s)"
     )
     queue = f"by queue {plan.queue}" if plan.queue else "without a queue"
     click.echo(f"  admitted    {'yes, ' + queue if verdict.admitted else 'no'}")
