@@ -55,6 +55,7 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
     from chartgen.checks import effective_values, validate
     from chartgen.helm.manifests import objects, render
     from chartgen.releases.diff import compare_renders
+    from chartgen.releases.kept_files import keep_files
     from chartgen.releases.preview import preview
     from chartgen.releases.state import survey_release
 
@@ -63,6 +64,7 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
         record = state.find(revision)
         values = read_values(options, target or record.target)
         values = values if values.layers else _release_values(record.values)
+        values, _ = keep_files(values, record.values)
         chart = _chart_for(record, target, options, values)
         values = decided(chart, values, record.values)
         validate(chart, values)

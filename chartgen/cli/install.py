@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from chartgen.releases.preflight import Diagnosis
     from chartgen.releases.rollout import Rollout
 
+# What an upgrade without the files of the installation lacks; the release has them.
+_OF_FILES = ("program-is-named", "file-of-the-run-is-given")
+
 
 def chart_options(command: F) -> F:
     """Add the options that `install` and `upgrade` share."""
@@ -68,15 +71,23 @@ def install(**options: Any) -> None:
 def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
     from chartgen.checks import check, raise_errors
+    from chartgen.releases.kept_files import keep_files
 
     values = read_values(options)
     chart = find_chart(options["target"], options["path"], options["workload"], values=values)
     values = _avoiding(chart, values, options["avoided"])
     found = check(chart, values)
-    raise_errors(found)
+    if action == "install" or any(each.severity == "error" and each.rule not in _OF_FILES for each in found):
+        raise_errors(found)
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         with untouched():
             action, last = _action(action, cluster, place, options)
+            values, kept = keep_files(values, last.values if last else {})
+            if kept:
+                note(f"kept from revision {last.revision if last else 0}: {', '.join(kept)}")
+                chart = find_chart(options["target"], options["path"], options["workload"], values=values)
+                found = check(chart, values)
+            raise_errors(found)
             values = decided(chart, values, last.values if last else None)
             show_warnings(found)
             rollout = _prepare(action, cluster, place, chart, values, options)
