@@ -66,7 +66,7 @@ def test_measured_runs_are_estimated_as_well_as_documented() -> None:
 @pytest.mark.full
 @pytest.mark.skipif(not MEASURED.is_file(), reason="NVIDIA's tables are beside the project, not in it")
 @pytest.mark.parametrize(
-    ("key", "median", "most"), [("model", 0.105, 0.275), ("gpu", 0.1, 0.205), ("software", 0.085, 0.21)]
+    ("key", "median", "most"), [("model", 0.105, 0.25), ("gpu", 0.1, 0.205), ("software", 0.085, 0.21)]
 )
 def test_what_was_not_fitted_is_estimated_as_well_as_documented(key: str, median: float, most: float) -> None:
     found = left_out(samples(json.loads(MEASURED.read_text())), key, fitted_constants())
