@@ -314,6 +314,8 @@ class Tags:
         """Return a part of a launcher as templates include it: shell without a template of Helm's is a file."""
         if name.endswith(".sh") and "{{" not in launcher.parts.get(name, "{{"):
             return f'{{{{ .Files.Get "files/launchers/{launcher.name}/{name}" }}}}'
+        if name == "files.yaml" and launcher.writes_config:
+            return f'{{{{ include "{self.chart}.configFile" (list . "{launcher.name}") }}}}'
         return self._part(launcher, name)
 
     def _as_json(self, launcher: Launcher, name: str) -> str:

@@ -47,6 +47,8 @@ class Wanted(NamedTuple):
         price: Price per machine and hour; None = no cost.
         facts: Sources of facts besides the log, with their facts.
         run: Number of the run in a log with several, from 1; None = the last.
+        gpu_price: Price per GPU and hour, instead of the machine's.
+        currency: Currency of the price.
     """
 
     window: str = ""
@@ -55,6 +57,8 @@ class Wanted(NamedTuple):
     price: float | None = None
     facts: Sequence[tuple[str, Mapping[str, Any]]] = ()
     run: int | None = None
+    gpu_price: float | None = None
+    currency: str = ""
 
 
 class RunFigures(NamedTuple):
@@ -169,7 +173,7 @@ def _figures(
     speed, doubts = without_impossible(speed, None if isinstance(peak, FigureNote) else peak, facts)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
-    cost = cost_of(wanted.price, facts, timeline.wall_seconds, speed.tokens) if wanted.price is not None else None
+    cost = None if wanted.price is wanted.gpu_price is None else _cost(wanted, facts, timeline, speed)
     absent = [each for each in (peak, cost) if isinstance(each, FigureNote)]
     peak = None if isinstance(peak, FigureNote) else peak
     return RunFigures(
@@ -202,6 +206,12 @@ def _figures(
             *absent,
         ],
     )
+
+
+def _cost(wanted: Wanted, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | FigureNote:
+    price, per_gpu = (wanted.price or 0, False) if wanted.gpu_price is None else (wanted.gpu_price, True)
+    wall, tokens = timeline.wall_seconds, speed.tokens
+    return cost_of(price, facts, wall, tokens, per_gpu=per_gpu, currency=wanted.currency)
 
 
 def _slow(
