@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
@@ -13,7 +13,10 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
+from chartgen.visible import counted
 
+# Seconds: 8 to 10 on a lent H100 (docs/explanation/resilience.md); eight GPUs need longer to begin than one.
+_EXAMINATION = 20
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
 
@@ -30,6 +33,7 @@ class Plan:
         program: The launcher.
         image: The program's image.
         nodes: Machines, one pod each; an MPI master is not counted. Without GPUs: pods.
+        spares: Those of them that take the place of lost ones.
         machine: Machine type.
         gpus: GPUs of all machines; 0 for programs that prepare data.
         parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor if set, and the
@@ -41,6 +45,7 @@ class Plan:
         logs: The run's directory, and the location of /outputs; empty when the program has none.
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
+        examined: Whether machines are examined before the run starts.
     """
 
     release: str
@@ -51,6 +56,7 @@ class Plan:
     program: str
     image: str
     nodes: int
+    spares: int
     machine: str
     gpus: int
     parallelism: dict[str, int]
@@ -61,6 +67,7 @@ class Plan:
     logs: str
     apis: frozenset[str]
     requests: dict[str, str]
+    examined: bool = False
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -89,14 +96,17 @@ def plan_objects(
     job = job_of(chart, values)
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
-    return _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    return replace(plan, examined=any("examine.py" in (item.get("data") or {}) for item in rendered))
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield a plan as lines of (label, text)."""
     yield "release", f"{plan.release} in namespace {plan.namespace}, chart {plan.chart}"
     yield "run", f"{plan.kind} {plan.run}"
-    yield _machines(plan.nodes, plan.machine, plan.gpus)
+    yield _machines(plan.nodes, plan.machine, plan.gpus, plan.spares)
+    if plan.examined:
+        yield "examination", f"about {_EXAMINATION} s on each machine before the start (run.examine)"
     yield from _training(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
     yield "image", plan.image
     yield "queue", plan.queue or "none"
@@ -109,7 +119,9 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
     gpus = 0 if job.launcher.task == "data" else job.world
     storage, queue = values.get("storage", {}), values.get("queue", {})  # a target of one's own may lack both
     outputs = storage.get("outputs", {}).get("from", "")
-    yield _machines(job.nodes, values["machineType"], gpus)
+    spares = values.get("run", {}).get("spares", 0) if gpus else 0
+    all_gpus = gpus + spares * (gpus // job.nodes)
+    yield _machines(job.nodes + spares, values["machineType"], all_gpus, spares)
     yield "program", job.launcher.name
     if job.trains and "parallelism.tensor" in owns:
         yield from _training(_sizes(values, gpus), _batch(values, gpus), int(values["steps"]))
@@ -122,8 +134,9 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
         yield "checkpoints", f"every {saves['interval']} steps, on {outputs}" if saves["enabled"] else nothing
 
 
-def _machines(nodes: int, machine: str, gpus: int) -> tuple[str, str]:
-    return ("machines", f"{nodes} x {machine} = {gpus} GPUs") if gpus else ("pods", f"{nodes} without GPUs")
+def _machines(nodes: int, machine: str, gpus: int, spares: int) -> tuple[str, str]:
+    among = f", {counted(spares, 'spare')} among them" if spares else ""
+    return ("machines", f"{nodes} x {machine} = {gpus} GPUs{among}") if gpus else ("pods", f"{nodes} without GPUs")
 
 
 def _training(sizes: dict[str, int], batch: dict[str, int], steps: int) -> Iterator[tuple[str, str]]:
@@ -150,7 +163,10 @@ def _plan(
     env, resources = workers.env, container.get("resources") or {}
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
     trains = bool(gpus) and workers.trains and sized
-    sizes = _sizes(values, gpus) if trains else {}
+    # The program knows of no spares.
+    spares = workers.count - int(env.get("NNODES", workers.count)) if gpus else 0
+    working = gpus - spares * int(env.get("GPUS_PER_NODE", 0))
+    sizes = _sizes(values, working) if trains else {}
     return Plan(
         release=release,
         namespace=namespace,
@@ -160,10 +176,11 @@ def _plan(
         program=values["launcher"],
         image=container["image"],
         nodes=workers.count,
+        spares=spares,
         machine=values["machineType"],
         gpus=gpus,
         parallelism=sizes,
-        batch=_batch(values, gpus) if trains else {},
+        batch=_batch(values, working) if trains else {},
         steps=int(values["steps"]) if trains else 0,
         queue=workers.queue,
         rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
