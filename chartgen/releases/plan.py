@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
 from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
+from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
+from chartgen.releases.recovery import recovery
 from chartgen.visible import counted
 
 # Seconds: 8 to 10 on a lent H100 (docs/explanation/resilience.md); eight GPUs need longer to begin than one.
@@ -46,6 +48,8 @@ class Plan:
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
         examined: Whether machines are examined before the run starts.
+        recovery: What brings a training run back after a failure: checkpoints, restarts, hang; empty without one.
+        estimate: Estimated time and cost in one line; empty without.
     """
 
     release: str
@@ -68,6 +72,8 @@ class Plan:
     apis: frozenset[str]
     requests: dict[str, str]
     examined: bool = False
+    recovery: dict[str, str] = field(default_factory=dict)
+    estimate: str = ""
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -97,7 +103,10 @@ def plan_objects(
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
     plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
-    return replace(plan, examined=any("examine.py" in (item.get("data") or {}) for item in rendered))
+    plan = replace(plan, examined=any("examine.py" in (item.get("data") or {}) for item in rendered))
+    if job is None or not job.trains:
+        return plan
+    return replace(plan, recovery=dict(recovery(job)), estimate=describe_speed(speed_of(job), plan.steps))
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -108,9 +117,12 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.examined:
         yield "examination", f"about {_EXAMINATION} s on each machine before the start (run.examine)"
     yield from _training(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    if plan.estimate:
+        yield "estimate", plan.estimate
     yield "image", plan.image
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
+    yield from plan.recovery.items()
 
 
 def outline(job: Job) -> Iterator[tuple[str, str]]:
@@ -125,13 +137,13 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
     yield "program", job.launcher.name
     if job.trains and "parallelism.tensor" in owns:
         yield from _training(_sizes(values, gpus), _batch(values, gpus), int(values["steps"]))
+    if line := describe_speed(speed_of(job), int(values["steps"])) if job.trains else "":
+        yield "estimate", line
     yield "image", job.image or "none"
     yield "queue", queue.get("name") or "none"
     yield "outputs", outputs or "none"
-    if job.trains and "checkpoint.enabled" in owns:
-        saves = values["checkpoint"]
-        nothing = "none: it saves nothing, and after an interruption starts from the first step"
-        yield "checkpoints", f"every {saves['interval']} steps, on {outputs}" if saves["enabled"] else nothing
+    if job.trains:
+        yield from recovery(job)
 
 
 def _machines(nodes: int, machine: str, gpus: int, spares: int) -> tuple[str, str]:

@@ -7,7 +7,7 @@
 <% if kind.name in ("job", "jobset") %>
 {{- with .Values.run.spares }}
 
-{{ $.Files.Get "files/spares.sh" | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (add . $.Values.run.maxRestarts | toString) | trim }}
+{{ $.Files.Get "files/spares.sh" | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
 {{- end }}
 <% endif %>
 {{- if .Run.transport }}
@@ -22,7 +22,7 @@ meet "$MASTER_PORT"
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
-{{- if .Run.watched }}
+{{- if or .Run.watched .Run.restarts }}
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.
