@@ -7,19 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
-from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
+from chartgen.checks.outline import batch_sizes, layout_lines, layout_sizes, machine_line, recovery
 from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
-from chartgen.releases.recovery import recovery
-from chartgen.visible import counted
 
 # Seconds: 8 to 10 on a lent H100 (docs/explanation/resilience.md); eight GPUs need longer to begin than one.
 _EXAMINATION = 20
-_SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
 
 @dataclass(frozen=True)
@@ -113,52 +110,18 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield a plan as lines of (label, text)."""
     yield "release", f"{plan.release} in namespace {plan.namespace}, chart {plan.chart}"
     yield "run", f"{plan.kind} {plan.run}"
-    yield _machines(plan.nodes, plan.machine, plan.gpus, plan.spares)
+    yield machine_line(plan.nodes, plan.machine, plan.gpus, plan.spares)
     if plan.examined:
         yield "examination", f"about {_EXAMINATION} s on each machine before the start (run.examine)"
-    yield from _training(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    yield from (
+        layout_lines(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    )
     if plan.estimate:
         yield "estimate", plan.estimate
     yield "image", plan.image
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
     yield from plan.recovery.items()
-
-
-def outline(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield what a job's values alone determine of its plan, without Helm, as lines of (label, text)."""
-    values, owns = job.values, job.launcher.owns
-    gpus = 0 if job.launcher.task == "data" else job.world
-    storage, queue = values.get("storage", {}), values.get("queue", {})  # a target of one's own may lack both
-    outputs = storage.get("outputs", {}).get("from", "")
-    spares = values.get("run", {}).get("spares", 0) if gpus else 0
-    all_gpus = gpus + spares * (gpus // job.nodes)
-    yield _machines(job.nodes + spares, values["machineType"], all_gpus, spares)
-    yield "program", job.launcher.name
-    if job.trains and "parallelism.tensor" in owns:
-        yield from _training(_sizes(values, gpus), _batch(values, gpus), int(values["steps"]))
-    if line := describe_speed(speed_of(job), int(values["steps"])) if job.trains else "":
-        yield "estimate", line
-    yield "image", job.image or "none"
-    yield "queue", queue.get("name") or "none"
-    yield "outputs", outputs or "none"
-    if job.trains:
-        yield from recovery(job)
-
-
-def _machines(nodes: int, machine: str, gpus: int, spares: int) -> tuple[str, str]:
-    among = f", {counted(spares, 'spare')} among them" if spares else ""
-    return ("machines", f"{nodes} x {machine} = {gpus} GPUs{among}") if gpus else ("pods", f"{nodes} without GPUs")
-
-
-def _training(sizes: dict[str, int], batch: dict[str, int], steps: int) -> Iterator[tuple[str, str]]:
-    shown = {name: size for name, size in sizes.items() if size > 1 or name in ("tensor", "pipeline", "data")}
-    yield "layout", " x ".join(f"{name} {size}" for name, size in shown.items())
-    yield (
-        "batch",
-        f"{batch['global']} samples a step, {batch['micro']} at a time, {batch['microBatches']} micro-batches",
-    )
-    yield "steps", str(steps or "set by the program's own configuration")
 
 
 def _plan(
@@ -178,7 +141,7 @@ def _plan(
     # The program knows of no spares.
     spares = workers.count - int(env.get("NNODES", workers.count)) if gpus else 0
     working = gpus - spares * int(env.get("GPUS_PER_NODE", 0))
-    sizes = _sizes(values, working) if trains else {}
+    sizes = layout_sizes(values, working) if trains else {}
     return Plan(
         release=release,
         namespace=namespace,
@@ -192,7 +155,7 @@ def _plan(
         machine=values["machineType"],
         gpus=gpus,
         parallelism=sizes,
-        batch=_batch(values, working) if trains else {},
+        batch=batch_sizes(values, working) if trains else {},
         steps=int(values["steps"]) if trains else 0,
         queue=workers.queue,
         rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
@@ -200,13 +163,3 @@ def _plan(
         apis=apis,
         requests={**(resources.get("limits") or {}), **(resources.get("requests") or {})},
     )
-
-
-def _sizes(values: dict[str, Any], gpus: int) -> dict[str, int]:
-    given = values["parallelism"]
-    return {name: int(given[name]) for name in _SIZES if given.get(name)} | {"data": data_parallel(values, gpus)}
-
-
-def _batch(values: dict[str, Any], gpus: int) -> dict[str, int]:
-    sizes = {"micro": int(values["batch"]["micro"]), "global": global_batch(values, gpus)}
-    return {**sizes, "microBatches": micro_batches(values, gpus)}
