@@ -183,6 +183,23 @@ def values_options(command: F) -> F:
     return _PRESET(_PROGRAM(layer_options(command)))
 
 
+def team_option(command: F) -> F:
+    """Add `--team` to a command with simulated machines: the setup chart in the namespaces of teams."""
+    words = "Install the setup chart in a team's namespace too, with FILE above the other values; repeatable."
+    return click.option("--team", "teams", multiple=True, metavar="NAMESPACE=FILE", callback=_teams, help=words)(
+        command
+    )
+
+
+def _teams(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Values]:
+    from chartgen.helm.values import load_values
+
+    parted = [each.partition("=") for each in given]
+    if wrong := next((each for each, (name, _, file) in zip(given, parted, strict=True) if not (name and file)), None):
+        raise click.BadParameter(f"{wrong!r} is not NAMESPACE=FILE")
+    return {name: load_values([Path(file)]) for name, _, file in parted}
+
+
 def read_values(options: dict[str, Any], target: str = "") -> Values:
     """Remove the values options from a command's options and return them as layers.
 

@@ -54,7 +54,7 @@ FIELDS = {
     "appliesTo": Field(
         "string",
         "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod that runs a program, those of data"
-        " programs too. Only a policy is in the other pods: MPI's master, Ray's head and submitter, those of setup",
+        " programs too. Only a policy is in all of the others: MPI's master, Ray's head and submitter, etcd, setup's",
         enum=("gpu", "always"),
     ),
     "when": Field(
@@ -102,8 +102,6 @@ class Fragment:
     """One fragment after reading and checks.
 
     Args:
-        name: Its folder's name.
-        path: Its folder.
         description: One sentence.
         provides: Capabilities, including its own name.
         requires: Required names or capabilities.
@@ -197,9 +195,6 @@ def check_combination(
     """Check that the fragments of a target can be combined.
 
     Args:
-        fragments: The target's fragments.
-        target: The target's file, for messages.
-        workload: The workload kind.
         requires: Requirements of the workload kind itself.
         queues: Fragments of queues that it names itself.
 

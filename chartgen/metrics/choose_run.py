@@ -8,8 +8,7 @@ from math import inf, isnan
 from typing import TypeAlias
 
 from chartgen.errors import Problem, UsageError
-from chartgen.metrics.figures.facts import FigureNote, join_facts
-from chartgen.metrics.figures.settings import facts_of
+from chartgen.metrics.figures.facts import FigureNote, facts_of, join_facts
 from chartgen.metrics.read.collect import EPOCH, Log
 from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
 
@@ -41,6 +40,11 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
     hint = f"--run N chooses, 1 to {len(runs)}"
     notices = [] if number else [FigureNote(f"{_whose(log)} {len(runs)} runs; this is the last", hint)]
     return _cut(log, runs, at), runs[at][2], notices
+
+
+def count_runs(log: Log) -> int:
+    """Return the number of runs in a log."""
+    return len(_runs(log))
 
 
 def _is_fresh(log: Log, begin: int) -> bool:
@@ -82,7 +86,9 @@ def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     until = log.track.when[end] if end < len(log.track) and behind == section else inf
     behind = max(behind, section + 1)
     run = Log(log.track.part(begin, end), log.places[0])
-    run.places, run.sections, run.size = log.places, log.sections[:behind], log.size
+    ends = [begin for begin, _ in log.parts[1:]] + [len(log.track)]
+    kept = [place for (first, place), last in zip(log.parts, ends, strict=True) if first < end and last > begin]
+    run.places, run.sections, run.size = tuple(kept) or log.places, log.sections[:behind], log.size
     run.broken, run.first_broken, run.bandwidths = log.broken, log.first_broken, log.bandwidths
 
     def belongs(each: Checkpoint | Mark) -> bool:

@@ -8,21 +8,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.choose_run import choose_run
-from chartgen.metrics.figures.derived import LINES, Derived, batch_of, derived_of, gpus_of
-from chartgen.metrics.figures.facts import Facts, FigureNote, join_facts
+from chartgen.metrics.figures.facts import Facts, FigureNote, facts_of, join_facts, target_of
 from chartgen.metrics.figures.guard import clean, without_impossible
+from chartgen.metrics.figures.peak import Peak, find_peak
 from chartgen.metrics.figures.results import Evaluation, LossCourse, Score, evaluations_of, loss_of, score_of
-from chartgen.metrics.figures.settings import facts_of, target_of
-from chartgen.metrics.figures.summary import Speed, Times, missing, speed_of, step_times
-from chartgen.metrics.figures.timeline import Timeline, timeline_of
+from chartgen.metrics.figures.summary import (
+    LINES,
+    Derived,
+    Speed,
+    Times,
+    batch_of,
+    derived_of,
+    gpus_of,
+    missing,
+    speed_of,
+    step_times,
+)
+from chartgen.metrics.figures.timeline import Cost, Timeline, cost_of, timeline_of
 from chartgen.metrics.figures.window import Window, window_of
 from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.track import kept_steps
 
 if TYPE_CHECKING:
-    from chartgen.metrics.figures.cost import Cost
     from chartgen.metrics.figures.flops import Attention
-    from chartgen.metrics.figures.peak import Peak
+
+
+# Steps that show the speed of a run; the first ones do not count.
+_ENOUGH = 20
 
 
 class Wanted(NamedTuple):
@@ -35,6 +47,8 @@ class Wanted(NamedTuple):
         price: Price per machine and hour; None = no cost.
         facts: Sources of facts besides the log, with their facts.
         run: Number of the run in a log with several, from 1; None = the last.
+        gpu_price: Price per GPU and hour, instead of the machine's.
+        currency: Currency of the price.
     """
 
     window: str = ""
@@ -43,6 +57,8 @@ class Wanted(NamedTuple):
     price: float | None = None
     facts: Sequence[tuple[str, Mapping[str, Any]]] = ()
     run: int | None = None
+    gpu_price: float | None = None
+    currency: str = ""
 
 
 class RunFigures(NamedTuple):
@@ -153,11 +169,11 @@ def _figures(
     # otherwise times of lines would be compared with themselves
     useful = None if derived and derived.source == LINES else seconds
     timeline, backwards = timeline_of(log, window, times.median if times else useful)
-    peak = _peak(wanted.peak, facts) if speed.tflops else None
+    peak = find_peak(wanted.peak, facts) if speed.tflops else None
     speed, doubts = without_impossible(speed, None if isinstance(peak, FigureNote) else peak, facts)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
-    cost = _cost(wanted.price, facts, timeline, speed) if wanted.price is not None else None
+    cost = None if wanted.price is wanted.gpu_price is None else _cost(wanted, facts, timeline, speed)
     absent = [each for each in (peak, cost) if isinstance(each, FigureNote)]
     peak = None if isinstance(peak, FigureNote) else peak
     return RunFigures(
@@ -186,21 +202,29 @@ def _figures(
             *backwards,
             *doubts,
             *([] if doubts else missing(speed, facts, timed=seconds is not None)),
+            *(_slow(wanted.facts, facts, window, times) if times and not doubts else []),
             *absent,
         ],
     )
 
 
-def _peak(wanted: str, facts: Facts) -> Peak | FigureNote:
-    from chartgen.metrics.figures.peak import find_peak
+def _cost(wanted: Wanted, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | FigureNote:
+    price, per_gpu = (wanted.price or 0, False) if wanted.gpu_price is None else (wanted.gpu_price, True)
+    wall, tokens = timeline.wall_seconds, speed.tokens
+    return cost_of(price, facts, wall, tokens, per_gpu=per_gpu, currency=wanted.currency)
 
-    return find_peak(wanted, facts)
 
+def _slow(
+    sources: Sequence[tuple[str, Mapping[str, Any]]], facts: Facts, window: Window, times: Times
+) -> list[FigureNote]:
+    """Return that the run is far slower than estimated, unless it is too short, or not the one of the values."""
+    job = next((source["job"] for _, source in sources if "job" in source), None)
+    if job is None or len(window) < _ENOUGH or (facts.get("gpus"), facts.get("batch")) != (job.world, job.global_batch):
+        return []
+    from chartgen.checks.speed import why_slow
 
-def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | FigureNote:
-    from chartgen.metrics.figures.cost import cost_of
-
-    return cost_of(price, facts, timeline.wall_seconds, speed.tokens)
+    found = why_slow(job, times.median)
+    return [FigureNote(found.message, found.hint)] if found else []
 
 
 def _run(log: Log, name: str) -> array[float]:

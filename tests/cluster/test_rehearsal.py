@@ -24,12 +24,12 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.values import Values, load_values
 from chartgen.kube import CRD, Kind
 from chartgen.rehearsal import rehearse as rehearsing
-from chartgen.rehearsal.foreign_kinds import foreign_kinds
-from chartgen.rehearsal.references import (
+from chartgen.rehearsal.foreign import (
     foreign_claims,
     foreign_classes,
     foreign_drivers,
     foreign_inputs,
+    foreign_kinds,
     foreign_priorities,
     foreign_runtimes,
 )
@@ -107,6 +107,13 @@ def test_a_program_for_data_runs_beside_the_machines_with_gpus(tmp_path: Path, m
     assert result.verdict.ok, result.verdict.reasons
     assert (result.verdict.running, result.verdict.gpus, result.plan.gpus, result.plan.program) == (1, 0, 0, "download")
     assert "creating 1 simulated machines" in lines
+
+
+def test_a_team_whose_namespace_has_a_setup_of_its_own_is_admitted_there() -> None:
+    """The first setup makes the queue of the cluster; that of the team, without the cluster's half, its local queue."""
+    own = {"speech": load_values(set_values=["setup.cluster=false"])}
+    result = rehearse(target(), gpt3("nodes=4", "model.layers=48", "queue.name=speech"), namespace="speech", teams=own)
+    assert result.verdict.ok, result.verdict.reasons
 
 
 def test_a_cloud_of_ones_own_is_rehearsed(tmp_path: Path) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.metrics.show.courses import Course
-from chartgen.metrics.show.panels import EventMarks, Panel
-from chartgen.metrics.show.series import Bin
+from chartgen.errors import Problem, UsageError
+from chartgen.files import write_whole
+from chartgen.metrics.report_data import RunFigures
+from chartgen.metrics.show.overlay import ComparedRun, overlaid
+from chartgen.metrics.show.panels import EventMarks, Panel, axis_title, legend, marks
+from chartgen.metrics.show.series import Bin, Course
+from chartgen.metrics.show.text import figure_rows
 from chartgen.visible import visible
 
 _WIDTH, _HEIGHT = 960, 190
@@ -31,6 +36,8 @@ RULES = """
 .line, .lost { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round; }
 .lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .again { fill: var(--ink); opacity: .12; }
 .all { fill: var(--c); opacity: var(--all); } .most { fill: var(--c); opacity: var(--most); }
+.other { fill: none; stroke: var(--soft); stroke-width: 1.4; } .o2 { stroke-dasharray: 7 4; }
+.o3 { stroke-dasharray: 2 3; } .o4 { stroke-dasharray: 8 3 2 3; }
 .mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
 .restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
 """
@@ -156,6 +163,9 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 def _course(course: Course, scale: Scale) -> Iterator[str]:
     for run in _runs(course.bins):
         points = " ".join(f"{scale.x(each.step):.1f},{scale.y(each.middle):.1f}" for each in run)
+        if course.run:
+            yield f'<polyline class="other o{(course.run - 1) % 4 + 1}" points="{points}"/>'
+            continue
         if course.lost:
             yield f'<polyline class="lost" points="{points}"/>'
             continue
@@ -195,7 +205,7 @@ def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
 
 def _hover(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
     """Yield the elements that show values under the pointer."""
-    for course in panel.courses:
+    for course in (course for course in panel.courses if not course.run):
         known = [each for each in course.bins if math.isfinite(each.middle)]
         group = math.ceil(len(known) / _LABELLED) or 1
         for at in range(0, len(known), group):
@@ -236,3 +246,36 @@ def _marks(panel: Panel, happened: EventMarks, scale: Scale) -> Iterator[str]:
             x = scale.x(step)
             path = f"M{x - 4:.1f},{_TOP + 4} l8,8 m0,-8 l-8,8"
             yield f'<path class="odd" d="{path}"><title>the loss of step {step:,} is NaN</title></path>'
+
+
+def plot(figures: RunFigures, path: Path, theme: str = "light", compared: Sequence[ComparedRun] = ()) -> None:
+    """Draw step time, loss, throughput and memory over the steps, with restarts and checkpoints.
+
+    Args:
+        path: File to write: .svg.
+        theme: light or dark.
+        compared: Its baselines, which are drawn over it.
+
+    Raises:
+        UsageError: It is another kind of file, or the log has too few steps for a picture.
+    """
+    check_kind(path)
+    drawn, happened = overlaid(figures, compared), marks(figures)
+    if not drawn.panels:
+        raise UsageError(Problem("a picture needs two steps or more"))
+    known = dict(figure_rows(figures))
+    title = [Path(figures.log.places[0]).name, known.get("speed", ""), f"MFU {known['MFU']}" if "MFU" in known else ""]
+    below = "; ".join([axis_title(figures), *drawn.lines, *signs(legend(happened))])
+    lines = [*filter(None, title), *(each.comparison.sentence for each in compared), below]
+    write_whole(path, picture(lines, drawn.panels, happened, StepAxis(drawn.first, drawn.last), theme))
+
+
+def check_kind(path: Path) -> None:
+    """Check that a file is a picture.
+
+    Raises:
+        UsageError: It is not a picture.
+    """
+    if path.suffix != ".svg":
+        hint = "name it .svg; a browser opens it, and rsvg-convert makes a .png or .pdf of it"
+        raise UsageError(Problem(f"cannot draw {path.name}", hint=hint))

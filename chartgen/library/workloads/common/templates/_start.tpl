@@ -6,11 +6,18 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- $variables := .Run.env | fromYamlArray | include "<%= chart %>.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if .Run.gpu }}
-mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-<% if "jobset" in (kind.name, kind.extends) %>
-{{- if include "<%= chart %>.mustProgress" . }}
+<% if "attempt" in defined %>
+{{- if and .Run.mustProgress (include "<%= chart %>.attempt" .) }}
 
 {{ .Files.Get "files/progress.sh" | trim }}
+{{ end }}
+<% endif %>
+mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+<% if kind.starts == "gpu" %>
+{{- with .Run.examination }}
+
+# A machine that is not fit ends before others wait for it.
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 {{- end }}
 <% endif %>
 {{- if .Run.staged }}
@@ -48,6 +55,9 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 <% if kind.starts == "gpu" %>
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "<%= chart %>.rankProgram" }}
+<% if "beforeProcess" in defined %>
+{{- include "<%= chart %>.beforeProcess" . }}
+<% endif %>
 <% if slot("beforeRank.sh", 0) %>
 <%= slot("beforeRank.sh", 0) %>
 <% endif %>
