@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from chartgen.errors import Problem
@@ -125,6 +126,20 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     masked = (finding._replace(problem=finding.problem.masked) for finding in findings)
     unique = {(finding.rule, finding.problem.path, finding.problem.message): finding for finding in masked}
     return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
+
+
+def row_of(finding: Finding) -> dict[str, Any]:
+    """Return a finding as JSON data; `finding_of` reads it back."""
+    path = finding.problem.path
+    problem = finding.problem._replace(path=None if path is None else str(path))
+    return {**finding._asdict(), "problem": [*problem], "file": isinstance(path, Path)}
+
+
+def finding_of(row: dict[str, Any]) -> Finding:
+    """Return the finding that `row_of` wrote."""
+    message, path, line, column, hint, trail = row["problem"]
+    problem = Problem(message, Path(path) if row["file"] else path, line, column, hint, tuple(trail))
+    return Finding(row["rule"], problem, row["severity"], row["key"], row["level"])
 
 
 def exit_code(findings: Iterable[Finding]) -> int:

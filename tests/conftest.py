@@ -16,7 +16,7 @@ from chartgen.programs import cache_dir
 from chartgen.rehearsal import engine_build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.references import foreign_drivers
+from chartgen.rehearsal.foreign import foreign_drivers
 
 # Folders whose tests wait most for clusters: first, so that no worker is left alone with them in the end.
 LONG = ("cluster", "docs", "hostile", "charts")

@@ -86,11 +86,11 @@ def check(chart: Chart, values: Values) -> list[Finding]:
     except ChartgenError as error:
         return in_order([*caught, *(Finding(FITTING.id, problem) for problem in error.problems)])
     job = job_of(chart, values)
+    unchecked = unknown_policies(job, chart) or _misfits_of_target(job, chart, values) if job else []
     if isinstance(origin, Composed):
-        caught += placeholders(origin, values, job.launcher.name if job else "")
+        caught += placeholders(origin, values, job.launcher.name if job and not unchecked else "")
     if not job:
         return in_order([*caught, *unanswered(chart)])
-    unchecked = unknown_policies(job, chart) or _misfits_of_target(job, chart, values)
     return in_order([*caught, *(unchecked or _claims(job, chart, values))])
 
 

@@ -78,7 +78,6 @@ def _layer(job: Job, outer: float, inner: float, alone: float) -> float:
     """Return the bytes of one layer and micro-batch.
 
     Args:
-        job: The job.
         outer: Bytes of each value of a hidden state that only sequence parallelism shares.
         inner: Bytes of each that tensor parallelism shares.
         alone: Factor where nothing but tensor parallelism shares.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chartgen.checks.job import Job
-from chartgen.checks.layouts import CHOICES, layout_values, layouts_of, searched, works
-from chartgen.checks.memory_fit import Change, changed
+from chartgen.checks.layouts import CHOICES, can_estimate, layout_values, layouts_of, searched, works
+from chartgen.checks.memory_fit import Change, changed, nested_values
 from chartgen.checks.values import check_values, effective_values
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import ChartgenError, Problem
@@ -88,7 +88,8 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
 
 def _is_misplaced(job: Job, values: Values) -> bool:
     """Report whether a preset's own layout, which no other layer changes, fails the checks on these machines."""
-    return job.trains and values.presets > 0 and _of_preset(values, "parallelism") and not works(job)
+    theirs = values.presets > 0 and _of_preset(values, "parallelism")
+    return theirs and job.trains and can_estimate(job) and not works(job)
 
 
 def _of_preset(values: Values, key: str) -> bool:
@@ -97,11 +98,7 @@ def _of_preset(values: Values, key: str) -> bool:
 
 def _decision(values: Values, words: tuple[str, ...], layout: Change, seconds: float | None, reason: str) -> Decision:
     change = {key: value for key, value in layout.items() if key.startswith(words)}
-    data: dict[str, Any] = dict(values.data)
-    for key, value in change.items():
-        head, _, name = key.partition(".")
-        data[head] = {**(data.get(head) or {}), name: value} if name else value
-    return Decision(replace(values, data=data), change, seconds, reason)
+    return Decision(replace(values, data=nested_values(change, values.data)), change, seconds, reason)
 
 
 def _at(data: Mapping[str, Any], key: str) -> Any:

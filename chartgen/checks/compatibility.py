@@ -179,7 +179,6 @@ def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Key
     """Compare a job with the versions of a cluster; only preflight and rehearsal know them.
 
     Args:
-        job: The job.
         kubernetes: Version of the API server, such as v1.32.4-gke.1767000.
         kueue: Version of Kueue; empty = unknown, or not installed.
     """

@@ -15,7 +15,6 @@ def release_of(job: Job, image: str) -> str:
     """Return the release of a job's image; empty for another image, or with the user's own program.
 
     Args:
-        job: The job.
         image: The image's name without its registry, such as nvidia/nemo.
     """
     if job.values["launchers"][job.launcher.name].get("program"):

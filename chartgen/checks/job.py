@@ -34,7 +34,6 @@ class Job:
 
     Args:
         values: The effective values: the chart's defaults with the user's over them; they fit the schema.
-        target: The target.
         workload: The workload kind of its chart; empty = the target's own.
     """
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.checks import CHECKS, readable_job
-from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
-from chartgen.checks.memory import GB, model_parameters, unestimated
+from chartgen.checks.memory import GB, unestimated
 from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
-from chartgen.checks.parallelism import PARALLELISM
+from chartgen.checks.parallelism import PARALLELISM, divisors
 from chartgen.checks.program_settings import connections_of_a_gpu, interleaving_of_two_stages
 from chartgen.checks.rules import broken, rules_for
 from chartgen.checks.speed import architecture_of, recipe_of, run_of_job
@@ -36,20 +35,8 @@ _OF_THE_JOB = tuple(check for check in CHECKS if check not in (*_OF_A_LAYOUT, *C
 # Keys that a search may change, as `auto` names them.
 CHOICES = ("parallelism", "batch.micro", "recompute")
 _MICRO_BATCHES = (1, 2, 4, 8)
-# Parameters up to -> least and most tensor, pipeline and context parallel size to start from. Source: NVIDIA's sizing
-# hints, NVIDIA/skills @ 14a98ae, skills/nemo-mbridge-perf-parallelism-strategies/SKILL.md.
-_HINTS = (
-    (1e9, (1, 1), (1, 1), (1, 1)),
-    (10e9, (2, 4), (1, 1), (1, 1)),
-    (70e9, (4, 8), (2, 4), (1, 1)),
-    (175e9, (8, 8), (4, 8), (1, 1)),
-    (math.inf, (8, 8), (8, 16), (2, 2)),
-)
-_EXPERT_TENSOR = (1, 2)
-# Fuller layouts are listed, but behind the others.
-_ROOMY = 0.9
-# Below this difference of predicted step times the hints decide: the estimate is rarely surer (prediction.md).
-_ALIKE = 0.05
+# Step times that differ by less are alike: 80 % of measured runs are further from their estimate (prediction.md).
+_ALIKE = 0.12
 
 
 @dataclass(frozen=True)
@@ -73,13 +60,7 @@ class Layout:
     @property
     def fits(self) -> bool:
         """Report whether the GPU also has room for memory outside the estimate."""
-        return self.share <= TIGHT
-
-    @property
-    def bubble(self) -> float:
-        """Time that a pipeline's stages wait, as a share of the time they work (arXiv:2104.04473, section 2.2)."""
-        job = self.job
-        return (job.parallel("pipeline") - 1) / (job.parallel("virtualPipeline") * job.micro_batches)
+        return self.share <= _limit(self.job)
 
     @property
     def values(self) -> Change:
@@ -116,15 +97,18 @@ def layouts_of(job: Job, choices: tuple[str, ...] = CHOICES) -> list[Layout]:
     Raises:
         ChartgenError: The memory of the program or the GPU is not known.
     """
-    if load_of(job) is None and isinstance(run_of_job(job), str):
+    if not can_estimate(job):
         what = unestimated(job) or job.machine.gpu
         message = f"cannot estimate the memory of {job.launcher.name}: no formula covers {what}"
         raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
     found = list(searched(job, choices))
     fastest = min((each.step_seconds for each in found if each.step_seconds and each.fits), default=1.0)
-    model = None if job.describes_model else architecture_of(job)
-    parameters = model.parameters if model else model_parameters(job)
-    return sorted(found, key=lambda layout: (not layout.fits, _slowness(layout, fastest), *_rank(layout, parameters)))
+    return sorted(found, key=lambda layout: (not layout.fits, _slowness(layout, fastest), *_rank(layout)))
+
+
+def can_estimate(job: Job) -> bool:
+    """Report whether a formula covers the memory of the program and of the GPU."""
+    return load_of(job) is not None or not isinstance(run_of_job(job), str)
 
 
 def _on(job: Job, gpus: int) -> Job:
@@ -152,7 +136,9 @@ def searched(job: Job, choices: tuple[str, ...] = CHOICES) -> Iterator[Layout]:
     rules, own = _rules(job), layout_values(job)
     for steps in ([own], *_candidates(job, choices)):
         tried = ((each, changed(job, each)) for each in steps)
-        found = next(((each, it, share) for each, it in tried if (share := _share(it)) <= TIGHT or each == own), None)
+        found = next(
+            ((each, it, share) for each, it in tried if (share := _share(it)) <= _limit(it) or each == own), None
+        )
         if found and (found[0] != own or steps == [own]):
             change, candidate, share = found
             if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate):
@@ -161,6 +147,11 @@ def searched(job: Job, choices: tuple[str, ...] = CHOICES) -> Iterator[Layout]:
 
 def _rules(job: Job) -> list[ValuesRule]:
     return [rule for rule in rules_for(job) if _concerns(rule.key, rule.also)]
+
+
+def _limit(job: Job) -> float:
+    """Return how full a GPU may be; by the formulas for all models, NVIDIA publishes runs up to 1.25."""
+    return TIGHT if job.describes_model else TOO_MUCH
 
 
 def _share(job: Job) -> float:
@@ -245,15 +236,15 @@ def _contexts(job: Job, most: int) -> list[int]:
 
 
 def _sharing(job: Job, tensor: int, stages: int) -> Iterator[dict[str, int]]:
-    """Yield how GPUs share the experts."""
+    """Yield how GPUs share the experts, each whole where the program can, as in all of NVIDIA's recipes."""
     count = _experts(job)
     if not count:
         yield {"expert": 1}
         return
-    for shared in {1, tensor} if "parallelism.expertTensor" in job.launcher.owns else {tensor}:
-        for expert in divisors(count):
-            if job.world % (shared * stages * expert) == 0:
-                yield {"expert": expert, "expertTensor": shared}
+    shared = 1 if "parallelism.expertTensor" in job.launcher.owns else tensor
+    for expert in divisors(count):
+        if job.world % (shared * stages * expert) == 0:
+            yield {"expert": expert, "expertTensor": shared}
 
 
 def _experts(job: Job) -> int:
@@ -284,20 +275,7 @@ def _slowness(layout: Layout, fastest: float) -> int:
     return max(int(math.log((layout.step_seconds or fastest) / fastest) / _ALIKE), 0)
 
 
-def _rank(layout: Layout, parameters: float) -> tuple[Any, ...]:
-    """Order layouts: nearest to NVIDIA's sizing hints, with room, least waiting, fewest GPUs a copy, largest pieces."""
+def _rank(layout: Layout) -> tuple[float, ...]:
+    """Order layouts as vendors choose them: small pieces, few GPUs that share the model, short steps."""
     job = layout.job
-    tensor, pipeline, context = next(sizes for most, *sizes in _HINTS if parameters <= most)
-    far = (
-        _distance(job.parallel("tensor"), _EXPERT_TENSOR if _experts(job) else tensor, job.machine.gpus)
-        + _distance(job.parallel("pipeline"), pipeline, job.world)
-        + _distance(job.parallel("context"), context, job.world)
-    )
-    sizes = job.model_parallel, -job.micro_batch, job.parallel("virtualPipeline")
-    return far, layout.share > _ROOMY, round(layout.bubble, 2), *sizes
-
-
-def _distance(size: int, hint: tuple[int, int], most: int) -> float:
-    """Count the doublings between a size and a hint's range, as far as the machine allows it."""
-    least, largest = (min(bound, most) for bound in hint)
-    return max(math.log2(least / size), math.log2(size / largest), 0.0)
+    return job.micro_batch, job.model_parallel * job.parallel("expert"), layout.step_seconds or 0

@@ -125,11 +125,16 @@ def remedies(job: Job, most: int = 3) -> list[Change]:
 
 def changed(job: Job, change: Change) -> Job:
     """Return the job with other values."""
-    values = dict(job.values)
+    return replace(job, values=nested_values(change, job.values))
+
+
+def nested_values(change: Change, below: dict[str, Any]) -> dict[str, Any]:
+    """Return values in which dotted keys of one or two parts have other values."""
+    values = dict(below)
     for key, value in change.items():
         head, _, name = key.partition(".")
-        values[head] = {**values[head], name: value} if name else value
-    return replace(job, values=values)
+        values[head] = {**values.get(head, {}), name: value} if name else value
+    return values
 
 
 def _divides(job: Job) -> bool:

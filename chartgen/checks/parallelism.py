@@ -5,14 +5,26 @@ Sources are files of NVIDIA/Megatron-LM at core_v0.19.0 unless another is named.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from chartgen.checks.claim import KeyProblem
-from chartgen.checks.divisors import divisors
 from chartgen.checks.images import can
 from chartgen.checks.job import Job
 from chartgen.checks.options import options
 from chartgen.findings import Rule
+
+
+def divisors(number: int, most: int | None = None) -> list[int]:
+    """Return the divisors of a number, smallest first.
+
+    Args:
+        number: The number, from 1 on.
+        most: The largest divisor that is wanted; None for all.
+    """
+    small = [size for size in range(1, math.isqrt(number) + 1) if number % size == 0]
+    found = small + [number // size for size in reversed(small) if size * size != number]
+    return found if most is None else [size for size in found if size <= most]
 
 
 def key_value_heads(job: Job) -> Iterator[KeyProblem]:

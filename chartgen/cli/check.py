@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import (
-    decided,
     find_chart,
     note,
     path_option,
@@ -24,6 +24,7 @@ from chartgen.cli.output import emit, known_rules
 
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
+    from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
 
 _FORMS = ("text", "json", "sarif", "junit", "github")
@@ -55,26 +56,24 @@ def check(
       chartgen check gke-a3mega --preset gpt3-175b -f site.yaml
       chartgen check oke-h100 -f values/llama2-70b.yaml --set nodes=3 --output sarif
     """
-    from chartgen.checks import SCHEMA, job_of
-    from chartgen.checks import check as check_job
-    from chartgen.checks.automatic import FITTING
-    from chartgen.checks.chart_refusals import render_refusals, unchecked_refusals
-    from chartgen.findings import exit_code
+    from chartgen.findings import exit_code, finding_of
     from chartgen.reports import format_findings
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values, values_only=not render)
-    findings = check_job(chart, values)
-    if all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings):
-        values = decided(chart, values)
-    if not render:
-        for refusal in unchecked_refusals(chart):
-            note(f"{refusal}: what only Helm can check is not checked; --render checks it")
-    elif all(finding.severity != "error" for finding in findings):
+    seen, values = _examined(chart, values) if render or explain else (_examined_before(chart, values), values)
+    findings = [finding_of(row) for row in seen["findings"]]
+    for line in [*seen["notes"], *([] if render else seen["unchecked"])]:
+        note(line)
+    if render and all(finding.severity != "error" for finding in findings):
+        from chartgen.checks.chart_refusals import render_refusals
+
         findings += render_refusals(chart, values)
     text = format_findings(findings, output, checked=target, rules=known_rules)
     if output == "text":
-        _show_outline(job_of(chart, values) if exit_code(findings) == 0 else None, rendered=render)
+        if seen["plan"] and exit_code(findings) == 0:
+            own = "" if render else "; --render also renders it, install and rehearse ask a cluster"
+            show_lines("Plan", [*map(tuple, seen["plan"]), ("checked", seen["rules"] + own)])
         lines, end, total = text.rstrip("\n").rpartition("\n")
         severities = {finding.severity for finding in findings}
         colour = "red" if "error" in severities else "yellow" if severities else "green"
@@ -83,20 +82,62 @@ def check(
         emit(text, nl=False)
     if exit_code(findings) and _has_only_presets(values):
         note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
-    if explain and all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings):
+    if explain and seen["decided"]:
+        from chartgen.checks import job_of
+
         _explain(job_of(chart, values))
     sys.exit(exit_code(findings))
 
 
-def _show_outline(job: Job | None, *, rendered: bool) -> None:
-    from chartgen.checks import CHECKS
+def _examined_before(chart: Chart, values: Values) -> dict[str, Any]:
+    """Return what `_examined` does, from the cache if nothing has changed: most of its time is that of its imports."""
+    from chartgen.cached import read_cached, write_cached
+
+    key = _key(chart, values)
+    seen = read_cached("checks", key) if key else None
+    if seen is None:
+        seen, _ = _examined(chart, values)
+        if key:
+            write_cached("checks", key, seen)
+    return cast("dict[str, Any]", seen)
+
+
+def _key(chart: Chart, values: Values) -> str:
+    """Return a digest of all that findings depend on; empty for a chart of a folder, and for values of a pipe."""
+    from chartgen.composer.composed import key_of_inputs
+    from chartgen.composer.origin import Composed
+
+    files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+    if not isinstance(chart.origin, Composed) or chart.origin.by_annotation or not all(map(Path.is_file, files)):
+        return ""
+    layers = [str(layer.source) for layer in values.layers]
+    texts = [file.read_bytes().decode("utf-8", "replace") for file in files]
+    given = [chart.name, chart.origin.workload, values.data, layers, texts]
+    return key_of_inputs(chart.origin.target, "check", json.dumps(given))
+
+
+def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
+    """Return what to show of a job, as JSON data, and its values with the layout that chartgen has chosen."""
+    from chartgen.checks import CHECKS, SCHEMA, job_of
+    from chartgen.checks import check as check_job
+    from chartgen.checks.automatic import FITTING, decide
+    from chartgen.checks.chart_refusals import unchecked_refusals
     from chartgen.checks.rules import rules_for
+    from chartgen.findings import exit_code, row_of
     from chartgen.releases.plan import outline
 
-    if job:
-        own = "" if rendered else "; --render also renders it, install and rehearse ask a cluster"
-        rules = len(CHECKS) + len(list(rules_for(job)))
-        show_lines("Plan", [*outline(job), ("checked", f"the values' schema and {rules} rules{own}")])
+    findings = check_job(chart, values)
+    seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
+    seen["decided"] = all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings)
+    if seen["decided"]:
+        decision = decide(chart, values)
+        values, seen["notes"] = decision.values, [str(decision)] if decision.change else []
+    what = "what only Helm can check is not checked; --render checks it"
+    seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
+    if not exit_code(findings) and (job := job_of(chart, values)):
+        seen["plan"] = [*outline(job)]
+        seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
+    return seen, values
 
 
 def _has_only_presets(values: Values) -> bool:

@@ -28,7 +28,7 @@ def engines_get(names: tuple[str, ...]) -> None:
       chartgen engines get helm kubectl
     """
     from chartgen.rehearsal import engines as table
-    from chartgen.rehearsal.engine_get import get
+    from chartgen.rehearsal.engine_download import get
 
     for name, path in get(names or table.of_users(), progress=note).items():
         click.echo(f"{name}: {path}")

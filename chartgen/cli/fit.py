@@ -10,7 +10,7 @@ import click
 
 from chartgen.cli.folder import FolderCommand
 from chartgen.cli.options import library, path_option, read_values, target_argument, values_options
-from chartgen.cli.output import show_answer
+from chartgen.cli.output import emit, show_answer
 
 if TYPE_CHECKING:
     from chartgen.checks.layouts import Layout
@@ -21,30 +21,44 @@ if TYPE_CHECKING:
 @values_options
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs of the run; default: the values' own.")
 @click.option("--most", type=click.IntRange(min=1), default=10, show_default=True, help="Layouts to show.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form.")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json", "values"]),
+    default="text",
+    show_default=True,
+    help="Form; values: the first layout as a values file.",
+)
 @path_option
 def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path, ...], **options: Any) -> None:
     """List the parallel layouts of a model that pass every check and fit into memory, fastest first.
 
-    Where estimates differ by less than 10 %, NVIDIA's sizing hints decide.
+    Where estimates differ by less than 12 %, the smaller micro-batch and the fewer GPUs that share a model decide. The
+    first one is what `parallelism: auto`, `batch.micro: auto` and `recompute: auto` become. Plain Helm needs it as a
+    file: --output values.
 
-    The layout of the values is marked, and shown even if it is not among the first --most; the global batch, precision
-    and recomputation stay unchanged. Exit 1 when no layout fits.
+    The layout of the values is marked, and shown even if it is not among the first --most; the global batch and the
+    precision stay unchanged. Exit 1 when no layout fits.
 
     \b
-    Example:
+    Examples:
       chartgen fit oke-h100 -f values/llama3-70b.yaml --gpus 64
+      chartgen fit gke-a4 --preset llama3-70b --set nodes=4 --output values > layout.yaml
     """
     from chartgen.checks.layouts import fitting_layouts
+    from chartgen.checks.memory_fit import nested_values
     from chartgen.composer.target import load_target
+    from chartgen.helm.yaml import values_text
 
     found = fitting_layouts(load_target(target, library(path)), read_values(options), gpus)
     shown = [(place, layout) for place, layout in enumerate(found, 1) if place <= most or layout.own]
     if output == "json":
         show_answer("layouts/v1", {"layouts": [_row(*each) for each in shown], "found": len(found)})
+    elif output == "values" and found and found[0].fits:
+        emit(values_text(nested_values(found[0].values, {})), nl=False)
+        return
     else:
         _show_layouts(shown, len(found))
-    if not found:
+    if not any(layout.fits for layout in found):
         sys.exit(1)
     if not any(layout.own for layout in found):
         click.echo("the values' own layout does not pass or fit: `chartgen check` reports why", err=True)
@@ -54,7 +68,9 @@ def _row(place: int, layout: Layout) -> dict[str, Any]:
     """Return the table row of a layout: its values and further columns."""
     counts = {"dataParallel": layout.job.data_parallel, "microBatches": layout.job.micro_batches}
     memory = {"memoryGigabytes": round(layout.memory / 1e9, 1), "memoryShare": round(layout.share, 3)}
-    return {"place": place, **layout.values, **counts, **memory, "stepSeconds": layout.step_seconds, "own": layout.own}
+    values = {**layout.values, "recompute": layout.job.recompute.granularity}
+    values["parallelism.expertTensor"] = layout.job.parallel("expertTensor")
+    return {"place": place, **values, **counts, **memory, "stepSeconds": layout.step_seconds, "own": layout.own}
 
 
 _COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "data", "micro", "micro-batches")

@@ -170,8 +170,7 @@ def _write(text: str, file: Path | None) -> None:
 
 
 def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
-    from chartgen.linter.ignores import NEVER
-    from chartgen.linter.selection import baseline_text
+    from chartgen.linter.selection import NEVER, baseline_text
 
     known = [finding for finding in findings if finding.rule not in NEVER]
     _write(baseline_text(known, file.parent), file)

@@ -245,7 +245,7 @@ def _print(figures: RunFigures, compared: Comparison | None, form: str, labels: 
 
 def _draw(figures: RunFigures, run: str, options: dict[str, Any]) -> None:
     if options["plot"]:
-        from chartgen.metrics.show.plot import plot
+        from chartgen.metrics.show.svg import plot
 
         plot(figures, options["plot"], options["theme"])
         note(f"wrote {options['plot']}")

@@ -31,8 +31,7 @@ def why(places: tuple[str, ...], *, namespace: str, context: str | None, output:
       chartgen why logs/ nccl_trace_rank_*
     """
     from chartgen.masking import masked
-    from chartgen.releases.why.explanation import explain_files
-    from chartgen.releases.why.text import describe_explanation
+    from chartgen.releases.why.explanation import describe_explanation, explain_files
 
     paths = [Path(place) for place in places]
     if len(paths) == 1 and not paths[0].exists() and "/" not in places[0] and "." not in places[0]:

@@ -59,7 +59,6 @@ def compose(
     """Compose the run chart of a target.
 
     Args:
-        target: The target.
         workload: Another workload kind than the target's own; the same fragments fill it.
         values: Leave out the launchers that these values do not name; None for all of the target.
         fragments: Names of more fragments of the target's library, behind those of the target.
@@ -90,7 +89,6 @@ def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
     """Compose the setup chart of a target, which takes the same values; None when no fragment has setup templates.
 
     Args:
-        target: The target.
         workload: Another workload kind; it has a setup chart of its own only when other fragments fill it.
     """
     found = of_kind(with_launchers(target, ()), workload or target.workload)

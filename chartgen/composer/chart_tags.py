@@ -27,6 +27,7 @@ from chartgen.composer.tags import fill
 from chartgen.composer.target import Target
 from chartgen.composer.workload import Workload
 from chartgen.data.compatibility import lock, queue_needs
+from chartgen.data.exits import exit_codes, final_exits
 from chartgen.errors import did_you_mean
 from chartgen.helm.yaml import read_text
 
@@ -117,6 +118,8 @@ class Tags:
         return {
             "chart": self.chart,
             "target": self._facts,
+            "exits": exit_codes(),
+            "final_exits": final_exits(),
             "workload": self.workload.name,
             "container": self.workload.container,
             "kind": kind_facts(self.workload),

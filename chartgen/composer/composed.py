@@ -40,7 +40,7 @@ def composed_chart(function: str, target: Target, workload: str | None = None) -
     Raises:
         ChartgenError: As that function.
     """
-    key = _key(target, function, workload)
+    key = key_of_inputs(target, function, workload)
     row = read_cached("charts", key) if key else None
     if row is None:
         chart: Chart | None = getattr(import_module("chartgen.composer.assembly"), function)(target, workload)
@@ -65,8 +65,8 @@ def _chart(row: dict[str, Any], target: Target) -> Chart:
     return Chart(row["name"], row["files"], Composed(target, **row["origin"]))
 
 
-def _key(target: Target, function: str, workload: str | None) -> str:
-    """Return a digest of all that a chart depends on; empty where a file may have changed since it was read."""
+def key_of_inputs(target: Target, *use: str | None) -> str:
+    """Return a digest of all that a chart and a use of it depend on; empty if a file has just changed."""
     roots = target.library.roots
     paths = [
         target.path,
@@ -86,8 +86,7 @@ def _key(target: Target, function: str, workload: str | None) -> str:
         target.chosen,
         target.values,
         list(map(str, roots)),
-        function,
-        workload,
+        use,
         stamps,
     ]
     return sha256(json.dumps(parts).encode("utf-8", "surrogateescape")).hexdigest()

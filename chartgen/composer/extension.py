@@ -44,7 +44,6 @@ def extended(parent: dict[str, Any], own: dict[str, Any], document: Document) ->
     Args:
         parent: The content of the parent's file, with those of its own parents.
         own: The content of its own.
-        document: Its own file.
 
     Raises:
         ChartgenError: It leaves out what the parent lacks.

@@ -102,8 +102,6 @@ class Fragment:
     """One fragment after reading and checks.
 
     Args:
-        name: Its folder's name.
-        path: Its folder.
         description: One sentence.
         provides: Capabilities, including its own name.
         requires: Required names or capabilities.
@@ -197,9 +195,6 @@ def check_combination(
     """Check that the fragments of a target can be combined.
 
     Args:
-        fragments: The target's fragments.
-        target: The target's file, for messages.
-        workload: The workload kind.
         requires: Requirements of the workload kind itself.
         queues: Fragments of queues that it names itself.
 

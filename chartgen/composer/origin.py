@@ -32,7 +32,6 @@ class Composed:
     """A chart of a known target.
 
     Args:
-        target: The target.
         workload: The workload kind of its runs.
         setup: Whether it is the setup chart.
         by_annotation: Whether only its annotations report this, so that its files may have been changed since.
@@ -53,7 +52,6 @@ class Unknown(NamedTuple):
     """A chart of a target that is in no folder: chartgen cannot interpret its values.
 
     Args:
-        name: The target's name.
         setup: Whether it is the setup chart.
     """
 

@@ -26,8 +26,6 @@ def preset_layers(name: str, target: str, library: Library) -> list[Path]:
     A target's own overlay is above that of the target that it extends.
 
     Args:
-        name: The preset.
-        target: The name of the target.
         library: The folders to search besides chartgen's own.
 
     Raises:

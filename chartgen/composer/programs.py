@@ -20,8 +20,6 @@ def for_values(
     """Return a target whose charts have the launchers that values name, the one of the run as default.
 
     Args:
-        target: The target.
-        values: The user's values.
         workload: Another workload kind than the target's own.
         companions: Whether to add what tests the network and prepares data for these launchers.
 

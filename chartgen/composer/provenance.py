@@ -28,7 +28,6 @@ class LineMarks:
 
         Args:
             text: The text; lines of the composer's own blocks are not marked, since text after them is cut off.
-            path: Its file.
             first: 1-based line of the text's start in the file.
         """
         lines, inside = text.split("\n"), False

@@ -413,6 +413,8 @@ def _kind(
     kinds = _types(schema, resolved)
     if not kinds and "enum" in schema:
         kinds = {"string"} if all(isinstance(each, str) for each in schema["enum"]) else set()
+    if schema.get("pattern") == "^auto$":  # chartgen replaces the word before rules see the values
+        kinds = kinds - {"string"}
     null, kinds = "null" in kinds, kinds - {"null"}
     if kinds == {"number", "string"}:  # --set passes numbers with a point as text
         return "decimal", null

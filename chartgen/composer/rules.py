@@ -94,7 +94,6 @@ def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> li
     """Return the rules of a target's charts: common ones, the launchers', the kind's, the fragments', the policies'.
 
     Args:
-        target: The target.
         workload: The folders of the workload kind.
         launcher: Leave out the rules of all launchers but this one; empty = none.
 
@@ -140,7 +139,6 @@ def read_rules(path: Path, launcher: str = "", tasks: tuple[str, ...] = TASKS) -
     """Return the rules of one file; none if the file does not exist.
 
     Args:
-        path: The file.
         launcher: The launcher that the rules belong to; empty for all.
         tasks: The tasks that the folder applies to at all.
 

@@ -21,7 +21,6 @@ def write_skeleton(kind: str, name: str, folder: Path, library: Library) -> list
 
     Args:
         kind: `target`, `fragment`, `launcher` or `workload`.
-        name: Its name.
         folder: The folder of own definitions; it need not exist.
         library: The definitions whose names are taken.
 

@@ -49,9 +49,6 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: boo
 
     Args:
         slot: The slot, a key of `SLOTS`.
-        fragment: The fragment's name.
-        path: The file, for messages.
-        text: Its text.
         gpu_only: Whether the fragment applies only to pods that use GPUs.
 
     Raises:

@@ -26,8 +26,6 @@ def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool)
     """Fill in the tags of a text.
 
     Args:
-        text: The text.
-        path: Its file, for messages.
         context: The names available to tags.
         trusted: Whether the text is chartgen's own; all other texts are filled in inside a sandbox.
 

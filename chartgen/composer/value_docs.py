@@ -33,7 +33,6 @@ def value_rows(text: str, document: Document) -> Iterator[ValueRow]:
     """Yield all values of a values file in its own order.
 
     Args:
-        text: The file.
         document: The same file, parsed.
     """
     lines = text.split("\n")

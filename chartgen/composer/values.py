@@ -23,7 +23,6 @@ class Part(NamedTuple):
     """One of the values files that are joined into a chart's values.yaml.
 
     Args:
-        path: The file.
         source: Its text as written, for line numbers in messages.
         text: Its text with the composer's tags filled in.
         schema: Its schema; None for that of the file beside it.
@@ -103,7 +102,6 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
 
     Args:
         text: The joined values.yaml.
-        target: The target's file, for messages.
         values: The content of its `values` key.
 
     Returns:

@@ -91,8 +91,6 @@ class Workload:
     """One workload kind after reading and checks.
 
     Args:
-        name: Its folder's name.
-        description: Its purpose.
         path: Its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`.
         container: Name of the program's container.
         api: API group and version of its object.

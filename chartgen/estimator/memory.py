@@ -1,7 +1,9 @@
-"""The memory of a run's fullest GPU, for any model of data/models.yaml: enough to tell layouts that fit from others.
+"""The memory of a run's fullest GPU, for any model of data/models.yaml: enough to choose among layouts.
 
-It counts what each matrix keeps for the backward pass, as chartgen/checks/activations.py does for GPT models in more
-detail, and fused attention. Of the 181 runs in NVIDIA's tables (docs/explanation/prediction.md) it leaves out FIGURE.
+It counts what each matrix keeps for the backward pass with fused attention; chartgen/checks/activations.py does the
+same for GPT models in more detail. It knows nothing of modules that a recipe computes again or offloads, so NVIDIA's
+published runs are at up to 1.25 of a GPU by it (DeepSeek-V3 and Nemotron 3 Super; the model that shards its parameters
+offloads too).
 """
 
 from __future__ import annotations

@@ -205,9 +205,7 @@ class Pattern:
 
     Args:
         parts: The patterns of the path's parts; of its last part when the line has no slash.
-        whole: Whether it applies to the whole path.
         negate: Whether it ignores paths that it does not match.
-        folders: Whether it applies to folders only.
     """
 
     parts: tuple[re.Pattern[str], ...]

@@ -38,7 +38,6 @@ class HelmError(ChartgenError):
     """Helm failed; the problems contain the useful lines of its output.
 
     Args:
-        stderr: Helm's error output.
         stdout: Helm's standard output, which `helm lint` reports to.
     """
 

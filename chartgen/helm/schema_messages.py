@@ -56,8 +56,6 @@ class SchemaMismatch:
 
     Args:
         keyword: The schema keyword that failed.
-        value: The value that failed.
-        schema: The schema that contains the keyword.
         keys: The key path of the value.
         depth: For an error inside an alternative, its depth below the alternative's own value.
         branch: For an error inside an alternative, the number of its branch.
@@ -79,7 +77,6 @@ def explain_mismatch(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[P
     """Describe one error; an alternative (`anyOf`) yields the errors of its nearest branch.
 
     Args:
-        fault: The error that the validator found.
         root: The whole schema, to find a key that was put in the wrong place.
     """
     if fault.keyword == "additionalProperties":

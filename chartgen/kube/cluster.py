@@ -185,10 +185,8 @@ class Cluster(Transport):
 
         Args:
             subresource: Its name, such as log.
-            params: Query parameters.
             idle: Seconds without a byte after which to stop, since the other end may have disappeared: a followed
                 stream ends, any other fails.
-            streams: Ends the stream from another thread.
 
         Raises:
             ClusterError: The server rejects the request.

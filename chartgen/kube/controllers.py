@@ -11,7 +11,6 @@ class Controller:
 
     Args:
         name: Its usual name, which is also part of the names of its webhook configurations.
-        title: Its name in a sentence.
         groups: API groups that it serves, with the version of a group that it shares.
         namespace: The namespace that its installer uses.
         images: Names of the images of its Deployments, without registry and tag.

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 class Credentials(httpx2.Auth):
-    """The client library's credentials of a context, whose errors are one line.
-
-    Args:
-        auth: The client library's.
-    """
+    """The client library's credentials of a context, whose errors are one line."""
 
     def __init__(self, auth: httpx2.Auth, config: SingleConfig) -> None:
         self._auth, self._config = auth, config

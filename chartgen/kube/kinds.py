@@ -15,7 +15,6 @@ class Kind(NamedTuple):
 
     Args:
         api_version: Its API version, such as v1 or batch/v1.
-        name: Its name, such as Pod.
         plural: Its name in paths, such as pods.
         namespaced: Whether its objects belong to namespaces.
     """

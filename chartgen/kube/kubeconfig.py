@@ -34,9 +34,6 @@ class Merged:
 
     Args:
         current: The current context; empty for none.
-        clusters: Clusters by name.
-        contexts: Contexts by name.
-        users: Users by name.
         unsupported: Kind and name of an entry, such as `("user", "ci")` -> its fields that chartgen does not support.
     """
 

@@ -21,7 +21,6 @@ class NodePool:
 
     Args:
         name: Prefix of their names, <name>-0, <name>-1, ...; characters invalid in a node name become dashes.
-        count: Number of machines.
         capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
         labels: Node labels beside hostname, os and arch; in a value, `{index}` is the machine's number, and
             `{index//N}` that number divided by N and rounded down, equal for N machines.

@@ -33,7 +33,6 @@ def object_faults(
     Args:
         thing: The object, or a part of one.
         kubernetes: One of `kubernetes_versions`.
-        at: Key path of the part.
     """
     return faults(thing, schema, limited_types(kubernetes), at, _relations(kubernetes))
 

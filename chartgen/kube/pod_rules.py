@@ -26,9 +26,7 @@ def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[PartProblem]:
     """Yield the faults for which the API server would reject a part of a pod, or that keep the pod from working.
 
     Args:
-        data: Plain data.
         name: Its type in core/v1, such as Toleration, or ObjectMeta.
-        at: Key path of the data.
     """
     newest = kubernetes_versions()[-1]
     types = limited_types(newest, narrower=True)

@@ -20,9 +20,6 @@ class Pods:
     Args:
         owner: Kind and name of the object that requests them.
         role: Their name in that object, such as a replicated job or a task; empty when it has only one sort.
-        count: Number of pods.
-        metadata: Metadata of their template.
-        spec: Spec of their template.
     """
 
     owner: str

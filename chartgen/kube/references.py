@@ -29,10 +29,8 @@ class Reference(NamedTuple):
     """A name in an object, and what it names.
 
     Args:
-        kind: The kind of the object.
         keys: The keys of the object, each with its place.
         namespace: The namespace, if the field has one.
-        optional: Whether the object may be missing.
     """
 
     at: Keys

@@ -34,8 +34,6 @@ class Role:
 
     Args:
         name: Their name in the object, such as a replicated job or a task; empty when it has only one sort.
-        template: Their pod template.
-        count: Number of pods at a time.
         works: Whether they run the program on the machines.
     """
 
@@ -117,8 +115,6 @@ class RunKind:
     """A kind of run.
 
     Args:
-        kind: Its kind in the API.
-        name: Its usual name.
         pods: Its sorts of pods: rows of `run.pods` in its workload.yaml.
         suspend: Path to the field with which Kueue suspends a run at creation (Kueue, pkg/controller/jobs).
         pod_owner: The kind that its pods name as their owner, where that is another: those of a JobSet, also of a

@@ -56,7 +56,6 @@ def faults(
     Args:
         schema: A structural schema; `$ref` contains a name of `definitions`, and keywords beside it add to that.
         definitions: Name -> schema.
-        at: Key path of the data.
         relations: Name of a definition -> the rule for relations between its fields, applied when each is valid.
     """
     applicable = []

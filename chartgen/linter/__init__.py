@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
-from chartgen.linter.boundary import escapes, rejected_path
+from chartgen.linter.config import escapes, rejected_path
 from chartgen.linter.steps import Layers, Subject, run_steps
 
 if TYPE_CHECKING:

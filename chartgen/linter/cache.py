@@ -7,12 +7,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from chartgen.cached import read_cached, write_cached
 from chartgen.composer.library import BUILTIN
-from chartgen.errors import Problem
-from chartgen.findings import Finding
+from chartgen.findings import Finding, finding_of, row_of
 from chartgen.helm.program import find_helm
 from chartgen.helm.values import Values
 from chartgen.linter.steps import Subject
@@ -67,24 +65,3 @@ def _stamps(paths: Iterable[Path]) -> Iterator[str]:
                 with contextlib.suppress(OSError):  # a broken link
                     stat = file.stat()
                     yield f"{file}\0{stat.st_mtime_ns}\0{stat.st_size}"
-
-
-def row_of(finding: Finding) -> dict[str, Any]:
-    """Return a finding as JSON data; `finding_of` reads it back."""
-    problem = finding.problem
-    place = [None if problem.path is None else str(problem.path), isinstance(problem.path, Path)]
-    place_and_text = [problem.message, *place, problem.line, problem.column, problem.hint]
-    return {
-        "rule": finding.rule,
-        "problem": place_and_text,
-        "severity": finding.severity,
-        "key": finding.key,
-        "level": finding.level,
-    }
-
-
-def finding_of(row: dict[str, Any]) -> Finding:
-    """Return the finding that `row_of` wrote."""
-    message, path, is_path, *rest = row["problem"]
-    problem = Problem(message, Path(path) if is_path else path, *rest)
-    return Finding(row["rule"], problem, row["severity"], row["key"], row["level"])

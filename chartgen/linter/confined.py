@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
-from chartgen.findings import UNFINISHED, Finding
-from chartgen.linter.cache import finding_of, row_of
+from chartgen.findings import UNFINISHED, Finding, finding_of, row_of
 from chartgen.linter.limits import Limits
 from chartgen.linter.steps import LintStep
 

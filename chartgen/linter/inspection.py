@@ -11,10 +11,10 @@ from chartgen.findings import UNFINISHED, Finding, PartProblem, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
 from chartgen.kube.manifest_walk import metadata, title
-from chartgen.linter.ignores import NEVER, annotated, ignored
 from chartgen.linter.policy import CALLERS_REASON, STRANGERS_REASON, Reasons
 from chartgen.linter.render import Rendering, with_preset
 from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE
+from chartgen.linter.selection import NEVER, annotated, ignored
 from chartgen.linter.source_lines import script_line, template_line
 
 # Errors of rules on fields with the wrong type; `objects-fit-their-schema` reports the type.

@@ -24,9 +24,8 @@ from chartgen.helm.packages import fetched, unpack_chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
 from chartgen.linter import cache, find_presets
-from chartgen.linter.boundary import escapes, rejected_path
 from chartgen.linter.chart_files import named_in_archive, read_chart
-from chartgen.linter.config import Config, read_config
+from chartgen.linter.config import Config, escapes, read_config, rejected_path
 from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.handwritten import lint_values
 from chartgen.linter.left_out import late, left_out, other_presets

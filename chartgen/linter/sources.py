@@ -21,8 +21,8 @@ from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.program_errors import HelmError
 from chartgen.helm.yaml import load, read_text
-from chartgen.linter.ignores import ignored
 from chartgen.linter.render import with_preset
+from chartgen.linter.selection import ignored
 
 _UNDEFINED = re.compile(r'no template "([^"]+)"')
 

@@ -23,7 +23,14 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import Plain, load, require_map
-from chartgen.linter.dependencies import about_missing, missing_dependencies, needs_missing, without
+from chartgen.linter.dependencies import (
+    about_missing,
+    missing_dependencies,
+    needs_missing,
+    unrendered_findings,
+    unrendered_objects,
+    without,
+)
 from chartgen.linter.determinism import (
     EVERY_RENDER,
     UPGRADED,
@@ -33,7 +40,6 @@ from chartgen.linter.determinism import (
     differences,
 )
 from chartgen.linter.dumps import printing_files
-from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.lookups import answered, looks_up
@@ -43,11 +49,11 @@ from chartgen.linter.policy import Reasons
 from chartgen.linter.render import NAMES, Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import FOREIGN, foreign_references
+from chartgen.linter.selection import without_reason
 from chartgen.linter.size import release_fits
 from chartgen.linter.sources import Sources, ignored_there, placed
 from chartgen.linter.tokens import rendered_tokens
 from chartgen.linter.unknown_values import unknown_values
-from chartgen.linter.unrendered import unrendered_findings, unrendered_objects
 from chartgen.linter.values_coverage import documents
 
 Layers: TypeAlias = Values | Sequence[Path]

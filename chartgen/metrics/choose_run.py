@@ -8,8 +8,7 @@ from math import inf, isnan
 from typing import TypeAlias
 
 from chartgen.errors import Problem, UsageError
-from chartgen.metrics.figures.facts import FigureNote, join_facts
-from chartgen.metrics.figures.settings import facts_of
+from chartgen.metrics.figures.facts import FigureNote, facts_of, join_facts
 from chartgen.metrics.read.collect import EPOCH, Log
 from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
 

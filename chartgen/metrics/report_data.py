@@ -8,21 +8,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.choose_run import choose_run
-from chartgen.metrics.figures.derived import LINES, Derived, batch_of, derived_of, gpus_of
-from chartgen.metrics.figures.facts import Facts, FigureNote, join_facts
+from chartgen.metrics.figures.facts import Facts, FigureNote, facts_of, join_facts, target_of
 from chartgen.metrics.figures.guard import clean, without_impossible
+from chartgen.metrics.figures.peak import Peak, find_peak
 from chartgen.metrics.figures.results import Evaluation, LossCourse, Score, evaluations_of, loss_of, score_of
-from chartgen.metrics.figures.settings import facts_of, target_of
-from chartgen.metrics.figures.summary import Speed, Times, missing, speed_of, step_times
-from chartgen.metrics.figures.timeline import Timeline, timeline_of
+from chartgen.metrics.figures.summary import (
+    LINES,
+    Derived,
+    Speed,
+    Times,
+    batch_of,
+    derived_of,
+    gpus_of,
+    missing,
+    speed_of,
+    step_times,
+)
+from chartgen.metrics.figures.timeline import Cost, Timeline, cost_of, timeline_of
 from chartgen.metrics.figures.window import Window, window_of
 from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.track import kept_steps
 
 if TYPE_CHECKING:
-    from chartgen.metrics.figures.cost import Cost
     from chartgen.metrics.figures.flops import Attention
-    from chartgen.metrics.figures.peak import Peak
 
 
 class Wanted(NamedTuple):
@@ -153,11 +161,11 @@ def _figures(
     # otherwise times of lines would be compared with themselves
     useful = None if derived and derived.source == LINES else seconds
     timeline, backwards = timeline_of(log, window, times.median if times else useful)
-    peak = _peak(wanted.peak, facts) if speed.tflops else None
+    peak = find_peak(wanted.peak, facts) if speed.tflops else None
     speed, doubts = without_impossible(speed, None if isinstance(peak, FigureNote) else peak, facts)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
-    cost = _cost(wanted.price, facts, timeline, speed) if wanted.price is not None else None
+    cost = cost_of(wanted.price, facts, timeline.wall_seconds, speed.tokens) if wanted.price is not None else None
     absent = [each for each in (peak, cost) if isinstance(each, FigureNote)]
     peak = None if isinstance(peak, FigureNote) else peak
     return RunFigures(
@@ -189,18 +197,6 @@ def _figures(
             *absent,
         ],
     )
-
-
-def _peak(wanted: str, facts: Facts) -> Peak | FigureNote:
-    from chartgen.metrics.figures.peak import find_peak
-
-    return find_peak(wanted, facts)
-
-
-def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | FigureNote:
-    from chartgen.metrics.figures.cost import cost_of
-
-    return cost_of(price, facts, timeline.wall_seconds, speed.tokens)
 
 
 def _run(log: Log, name: str) -> array[float]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.foreign_kinds import register
+from chartgen.rehearsal.foreign import register
 from chartgen.rehearsal.processes import Processes, answers, listens
-from chartgen.rehearsal.stages import stages
+from chartgen.rehearsal.simulated_nodes import stages
 
 if TYPE_CHECKING:
     from typing_extensions import Self

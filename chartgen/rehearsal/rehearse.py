@@ -29,15 +29,16 @@ from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
 from chartgen.rehearsal.controllers.webhooks import namespace_object
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.engine_get import get
-from chartgen.rehearsal.foreign_kinds import foreign_kinds, register
-from chartgen.rehearsal.references import (
+from chartgen.rehearsal.engine_download import get
+from chartgen.rehearsal.foreign import (
     foreign_claims,
     foreign_classes,
     foreign_drivers,
     foreign_inputs,
+    foreign_kinds,
     foreign_priorities,
     foreign_runtimes,
+    register,
     simulated_driver,
 )
 from chartgen.rehearsal.sandbox import Sandbox, up

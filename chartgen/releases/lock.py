@@ -135,15 +135,6 @@ class Lock:
         if self._pace.clock() - self._renewed >= within:
             self._write()
 
-    def renew(self) -> None:
-        """Renew the Lease now; do nothing when it was released.
-
-        Raises:
-            ChartgenError: Another command has taken over.
-            MissingToolError: The cluster does not answer.
-        """
-        self._write()
-
     def remove(self) -> None:
         """Remove the Lease with its notes, after the release is removed.
 
@@ -210,7 +201,7 @@ class Lock:
     def _keep(self) -> None:
         while not self._lost and not self._ended.wait(self._pace.every):
             with suppress(ChartgenError):  # a short interruption; `check` asks the server after a longer one
-                self.renew()
+                self._write()
 
     def _stop(self) -> None:
         """Stop the renewals, and wait for one in progress."""

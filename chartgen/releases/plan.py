@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
@@ -13,6 +13,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
+from chartgen.releases.recovery import recovery
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
@@ -41,6 +42,7 @@ class Plan:
         logs: The run's directory, and the location of /outputs; empty when the program has none.
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
+        recovery: What brings a training run back after a failure: checkpoints, restarts, hang; empty without one.
     """
 
     release: str
@@ -61,6 +63,7 @@ class Plan:
     logs: str
     apis: frozenset[str]
     requests: dict[str, str]
+    recovery: dict[str, str] = field(default_factory=dict)
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -89,7 +92,8 @@ def plan_objects(
     job = job_of(chart, values)
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
-    return _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    return replace(plan, recovery=dict(recovery(job))) if job and job.trains else plan
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -101,6 +105,7 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "image", plan.image
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
+    yield from plan.recovery.items()
 
 
 def outline(job: Job) -> Iterator[tuple[str, str]]:
@@ -116,10 +121,8 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
     yield "image", job.image or "none"
     yield "queue", queue.get("name") or "none"
     yield "outputs", outputs or "none"
-    if job.trains and "checkpoint.enabled" in owns:
-        saves = values["checkpoint"]
-        nothing = "none: it saves nothing, and after an interruption starts from the first step"
-        yield "checkpoints", f"every {saves['interval']} steps, on {outputs}" if saves["enabled"] else nothing
+    if job.trains:
+        yield from recovery(job)
 
 
 def _machines(nodes: int, machine: str, gpus: int) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from chartgen.releases.lock import Lock
 from chartgen.releases.preview import Preview, preview
 from chartgen.releases.stage import CommandStage, reported
 from chartgen.releases.state import FINISHED, REPLACING, State, run_of, survey_release
-from chartgen.releases.status.repeats import BROKEN, broken_machine
+from chartgen.releases.status.failure import BROKEN, broken_machine
 
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart

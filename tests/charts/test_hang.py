@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from rendered import env, one, rendered
 from chartgen.releases.why.explanation import explain_files
 
 LOGS = Path(__file__).parents[1] / "data/logs"
+WATCH = Path(__file__).parents[2] / "chartgen/library/workloads/common/files/watch.py"
 # Rank 1 prints steps, as the last rank does with Megatron-LM; both end in a wait for the other.
 PROGRAM = """\
 import os, pathlib, signal, sys, time
@@ -143,7 +145,7 @@ def test_processes_of_mpirun_are_watched_too() -> None:
 
 
 def test_nothing_changes_without_the_value() -> None:
-    found = made(hangMinutes=None)
+    found = made(hangMinutes=0)
     assert "watch.py" not in json.dumps(one("ConfigMap", found)["data"])
     assert not {"HANG_SECONDS", "STEP_LINE", "GRACE_SECONDS"} & env(found).keys()
     watched = env(made(stepLine="$(loss)", gracePeriodSeconds=300))
@@ -171,3 +173,41 @@ def test_a_black_box_is_small(tmp_path: Path) -> None:
     assert done.returncode == 7
     (box,) = tmp_path.rglob("rank-*.log")
     assert box.stat().st_size < 40_000
+
+
+def test_without_a_value_a_run_is_watched_whose_steps_can_be_read() -> None:
+    assert "HANG_SECONDS" not in env(made(hangMinutes=None)), "nothing describes the lines of this program"
+    assert env(made(hangMinutes=None, stepLine="step"))["HANG_SECONDS"] == ""
+    found = env(rendered("launcher=megatron-lm", "evaluation.batches=40", files=()))
+    assert (found["HANG_SECONDS"], found["EVALUATION_BATCHES"]) == ("", "40")
+
+
+def limit(steps: list[float], *, batches: int = 0, grace: int = 60) -> float:
+    """Return the time that the watch gives the step after steps of these durations."""
+    spec = importlib.util.spec_from_file_location("watch", WATCH)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    chosen, now = module.Limit(None, batches, grace), 100.0
+    allowed = chosen.after_step(now)
+    for step in steps:
+        now += step
+        allowed = chosen.after_step(now)
+    return float(allowed)
+
+
+@pytest.mark.parametrize(
+    ("steps", "batches", "expected"),
+    [
+        ([], 0, 3600.0),
+        ([0.5] * 9, 0, 360.0),
+        ([30.0] * 9, 0, 600.0),
+        ([30.0] * 9, 40, 1800.0),
+        ([1.0] * 8 + [400.0], 0, 1200.0),
+        ([900.0, *[1.0] * 200], 0, 2700.0),
+    ],
+    ids=["first step", "short steps", "long steps", "evaluations", "a checkpoint", "compilation"],
+)
+def test_the_limit_follows_from_the_steps_of_the_run(steps: list[float], batches: int, expected: float) -> None:
+    assert limit(steps, batches=batches) == expected

@@ -115,7 +115,7 @@ def test_guide_gets_the_options_of_its_manifest() -> None:
         "recompute-granularity": "selective",
         "save": "/outputs/ml/my-run/checkpoints",
         "load": "/outputs/ml/my-run/checkpoints",
-        "save-interval": "500",
+        "save-interval": "100",
     }
     assert {name: found[name] for name in expected} == {name: [value] for name, value in expected.items()}
     assert found["fp16"] == []

@@ -157,7 +157,7 @@ class Cluster:
         start.write_text(
             start.read_text().replace(str(self.folder / "ssh/id_rsa"), str(key or self.folder / "ssh/id_rsa"))
         )
-        for name in ("rank.sh", "transport.sh", "transport.py", "transport.json"):
+        for name in ("rank.sh", "transport.sh", "transport.py", "transport.json", "watch.py"):
             script = self.script(name, place)
             script.write_text(script.read_text().replace("/etc/chartgen", str(place)))
         start.write_text(start.read_text().replace(self.metadata, f"{self.metadata}/{index}"))

@@ -63,7 +63,9 @@ def test_without_its_number_a_machine_does_not_start(image: Image) -> None:
 
 
 def test_each_process_becomes_the_program(image: Image) -> None:
-    found = rendered("launchers.nemo-1.dllogger=false", json=(f"launchers.nemo-1.args={json.dumps(NASTY)}",))
+    found = rendered(
+        "launchers.nemo-1.dllogger=false", "run.hangMinutes=0", json=(f"launchers.nemo-1.args={json.dumps(NASTY)}",)
+    )
     assert image.start(found).returncode == 0
     image.program("python3", "sys.exit(23)")
     variables = {**image.record()["env"], "LOCAL_RANK": "0"}

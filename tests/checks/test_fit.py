@@ -1,4 +1,4 @@
-"""Layouts that fit: all of them pass the checks, published ones are among them, and the hints decide which is first."""
+"""Layouts that fit: all of them pass the checks, and those that vendors run are among the first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from answers import answer
 from check_helpers import judge
+from pairs import TARGETS
 from rendered import chart, target
 from userlib import chartgen
 
@@ -16,6 +17,8 @@ from chartgen.checks import CHECKS, effective_values
 from chartgen.checks.job import Job
 from chartgen.checks.layouts import Layout, fitting_layouts
 from chartgen.checks.memory_fit import changed
+from chartgen.composer.library import open_library
+from chartgen.composer.presets import preset_layers, presets
 from chartgen.errors import ChartgenError
 from chartgen.helm.values import Values, load_values
 
@@ -32,7 +35,11 @@ def fitting(preset: str, gpus: int | None, *sets: str, name: str = "gke-a3mega")
 
 
 def sizes(layout: Layout) -> tuple[int, int, int, int, int]:
-    return layout.tensor, layout.pipeline, layout.context, layout.virtual_pipeline, layout.micro_batch
+    return (*parts(layout), layout.job.parallel("virtualPipeline"), layout.job.micro_batch)
+
+
+def parts(layout: Layout) -> tuple[int, int, int]:
+    return layout.job.parallel("tensor"), layout.job.parallel("pipeline"), layout.job.parallel("context")
 
 
 @pytest.mark.parametrize(
@@ -57,69 +64,71 @@ def test_every_layout_passes_every_check(preset: str, gpus: int) -> None:
     found = fitting(preset, gpus)
     job = Job(effective_values(chart(), values_of(preset, f"nodes={gpus // 8}")), target())
     assert found
-    assert len(set(map(sizes, found))) == len(found)
+    assert len({tuple(layout.values.items()) for layout in found}) == len(found)
     for layout in found:
         candidate = changed(job, layout.values)
         # a preset alone has no storage, which no layout can mend
         assert [said for said in judge(CHECKS, candidate) if not said.key.startswith("storage.")] == []
-        model_parallel = layout.tensor * layout.pipeline * layout.context
-        assert (layout.data_parallel * model_parallel, layout.micro_batches) == (gpus, candidate.micro_batches)
-        assert layout.share < 0.95
+        assert layout.job.data_parallel * layout.job.model_parallel == gpus
+        assert layout.fits or layout.own
 
 
-@pytest.mark.parametrize(
-    ("preset", "gpus", "sets", "tensor", "pipeline", "context"),
-    [
-        ("llama3-8b", 16, (), {2, 4}, {1}, {1}),
-        ("llama3-70b", 64, (), {4, 8}, {4, 8}, {1}),
-        ("gpt3-175b", 256, (), {4, 8}, {4, 8}, {1}),
-        ("megatron-gpt-39.1b", 64, (), {4, 8}, {2, 4}, {1}),
-        ("megatron-gpt-310.1b", 512, ("batch.global=16384", "machineType=p5en.48xlarge"), {4, 8}, {8, 16}, {2}),
-        ("llama3-8b", 64, ("model.family=mixtral", "model.experts=8", "parallelism.expert=8"), {1, 2}, {1, 2, 4}, {1}),
-    ],
-)
-def test_the_first_is_near_the_sizing_hints(
-    preset: str, gpus: int, sets: tuple[str, ...], tensor: set[int], pipeline: set[int], context: set[int]
-) -> None:
-    first = fitting(preset, gpus, *sets, name="eks-p5")[0]
-    assert first.tensor in tensor
-    assert first.pipeline in pipeline
-    assert first.context in context
+@pytest.mark.full
+def test_layouts_that_vendors_run_are_among_the_first() -> None:
+    places, speeds = [], []
+    for name, preset in product(TARGETS, presets(open_library(()))):
+        files = preset_layers(preset, name, open_library(()))
+        # the paper's series shows a scale on another GPU, and no formula covers adapters
+        if len(files) == 1 or preset.startswith(("megatron-gpt", "llama2-70b-lora")):
+            continue
+        found = fitting_layouts(target(name), load_values(files))
+        place, own = next((place, layout) for place, layout in enumerate(found, 1) if layout.own)
+        places.append(place / len(found))
+        speeds.append((own.step_seconds or 0) / (found[0].step_seconds or 1))
+    assert len(places) > 30
+    assert sum(place <= 0.05 for place in places) / len(places) >= 0.7
+    assert sum(speed >= 0.95 for speed in speeds) / len(speeds) >= 0.9
 
 
-@pytest.mark.parametrize(
-    ("name", "preset", "most"),
-    [
-        ("oke-h100", "llama3-70b", 6),
-        ("oke-h100", "llama3-8b", 10),
-        ("oke-h100", "llama2-7b", 6),
-        ("gke-a3mega", "gpt3-5b", 4),
-    ],
-)
-def test_layouts_that_vendors_run_are_among_the_first(name: str, preset: str, most: int) -> None:
-    values = load_values([VALUES / f"{preset}.yaml", VALUES / name / f"{preset}.yaml"])
-    found = fitting_layouts(target(name), values)
-    assert next(place for place, layout in enumerate(found, 1) if layout.own) <= most
-    # the order is that of predicted times, up to what the estimate cannot distinguish
-    seconds = [layout.step_seconds or 0 for layout in found]
-    assert all(one < 1.11 * other for one, other in pairwise(seconds))
-    assert len(found) > 100
+def test_the_order_is_that_of_predicted_times_up_to_what_the_estimate_can_distinguish() -> None:
+    seconds = [layout.step_seconds or 0 for layout in fitting("llama3-70b", 64, name="oke-h100")]
+    assert all(one < 1.14 * other for one, other in pairwise(seconds))
+    assert len(seconds) > 100
+
+
+def test_experts_are_shared_as_well() -> None:
+    found = fitting_layouts(target("gke-a4"), load_values(preset_layers("qwen3-235b", "gke-a4", open_library(()))))
+    assert {layout.job.parallel("expert") for layout in found} > {4, 8, 16}
+    assert all(layout.job.world % layout.job.expert_parallel == 0 for layout in found)
+
+
+def test_layers_are_computed_again_only_where_nothing_else_fits() -> None:
+    found = fitting("llama3-8b", 8)
+    again = [layout for layout in found if layout.values["recompute"] == "full"]
+    assert again
+    assert not {sizes(layout) for layout in again} & {sizes(layout) for layout in found if layout not in again}
+
+
+def test_the_own_layout_is_shown_even_if_it_does_not_fit() -> None:
+    last = fitting("llama3-70b", 64, "batch.micro=8")[-1]
+    assert last.own
+    assert not last.fits
 
 
 def test_the_smallest_model_only_needs_copies() -> None:
     first = fitting_layouts(target(), load_values(set_values=["model.name=gpt-126m", "batch.global=64"]), 8)[0]
     assert sizes(first)[:4] == (1, 1, 1, 1)
-    assert first.data_parallel == 8
+    assert first.job.data_parallel == 8
 
 
 def test_gpus_of_the_values_count_when_none_are_given() -> None:
     found = fitting("gpt3-5b", None, "nodes=2")
-    assert found == fitting("gpt3-5b", 16)
+    assert list(map(sizes, found)) == list(map(sizes, fitting("gpt3-5b", 16)))
 
 
 def test_a_part_of_a_machine() -> None:
     found = fitting_layouts(target("onprem-p8000"), load_values(set_values=["batch.global=64"]), 2)
-    assert {layout.tensor * layout.pipeline * layout.context * layout.data_parallel for layout in found} == {2}
+    assert {layout.job.model_parallel * layout.job.data_parallel for layout in found} == {2}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +168,11 @@ def test_no_layout_that_passes_every_check_is_left_out(preset: str, gpus: int, s
 def test_layers_that_are_computed_again_belong_to_a_stage() -> None:
     again = ('recompute={"granularity":"full","method":"uniform","layers":20}',)
     values = load_values([VALUES / "llama3-70b.yaml"], set_json=again)
-    assert {layout.pipeline * layout.virtual_pipeline for layout in fitting_layouts(target(), values, 64)} <= {1, 2, 4}
+    assert {
+        layout.job.parallel("pipeline") * layout.job.parallel("virtualPipeline")
+        for layout in fitting_layouts(target(), values, 64)
+        if isinstance(layout.job.values["recompute"], dict)
+    } <= {1, 2, 4}
 
 
 def rows(*argv: str) -> list[dict[str, Any]]:
@@ -182,7 +195,10 @@ def test_json_has_what_the_text_shows() -> None:
     every = rows("--most", "2")
     argv = ("fit", "oke-h100", "-f", str(VALUES / "llama3-70b.yaml"), "--gpus", "64", "--most", "2")
     head, *lines = chartgen(*argv).stdout.splitlines()
-    keys = ["place", *(f"parallelism.{name}" for name in ("tensor", "pipeline", "virtualPipeline", "context"))]
+    keys = [
+        "place",
+        *(f"parallelism.{name}" for name in ("tensor", "pipeline", "virtualPipeline", "context", "expert")),
+    ]
     keys += ["dataParallel", "batch.micro", "microBatches"]
     assert len(head.split()) == len(keys) + 1
     assert [[int(word) for word in line.split()[: len(keys)]] for line in lines] == [

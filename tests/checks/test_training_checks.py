@@ -79,6 +79,12 @@ WRONG = [
     ([*REAL, *MEASURED, "steps=101"], "training-on-data-saves", "checkpoint.enabled", "101 steps"),
     ([*BIG, "run.gracePeriodSeconds=30"], "grace-for-a-checkpoint", "run.gracePeriodSeconds", "2.4 TB"),
     ([*SAVES, "run.gracePeriodSeconds=0"], "grace-for-a-checkpoint", "run.gracePeriodSeconds", "assumed"),
+    (
+        [*BIG, "steps=0", "checkpoint.interval=500", "run.gracePeriodSeconds=9999"],
+        "interval-within-an-hour",
+        "checkpoint.interval",
+        "500 steps take",
+    ),
     # profiles
     (["profile.enabled=true"], "profile-within-the-steps", "profile.startStep", "41 is not among the 10 steps"),
     (
@@ -152,6 +158,7 @@ RIGHT = [
     [*SAVES, "run.maxRestarts=3"],
     [*REAL, *MEASURED, "steps=100", "storage.outputs.from=memory://"],
     ["run.gracePeriodSeconds=10"],
+    [*BIG, "steps=0", "checkpoint.interval=1", "run.gracePeriodSeconds=9999"],
     [*BIG, "nodes=32", "run.gracePeriodSeconds=30"],
     [*BIG, *MEASURED, "run.gracePeriodSeconds=0"],
     ["steps=100", "profile.enabled=true"],

@@ -135,7 +135,7 @@ def test_renewal_after_the_release_writes_nothing(room: Room) -> None:
     with room.lock() as lock:
         assert room.holder()
     released = room.lease()
-    lock.renew()
+    lock.check(within=0)
     assert room.lease() == released
     assert room.holder() == ""
 
@@ -168,7 +168,7 @@ def test_holder_that_was_cut_off_learns_of_the_new_one_before_it_goes_on(
         old.note(replacing=["a"])
         proxy.cut()
         with pytest.raises(MissingToolError):
-            old.renew()
+            old.check(within=0)
         with room.lock("rollback") as new:
             assert new.notes == {"replacing": ["a"]}, "what the first one noted"
             proxy.mend()
@@ -205,7 +205,8 @@ def test_lost_release_stays_lost(room: Room) -> None:
     with lost(), room.lock() as old:
         room.time.seconds += DURATION
         room.write("", "2026-01-01T00:00:00.000000Z")
-        for act in (old.check, old.renew, lambda: old.note(replacing=["x"]), old.remove):
+        acts: list[Callable[[], None]] = [old.check, lambda: old.note(replacing=["x"]), old.remove]
+        for act in acts:
             with lost():
                 act()
     assert room.holder() == ""
@@ -223,7 +224,7 @@ def test_answer_that_is_lost_is_no_other_holder(room: Room) -> None:
 
     with room.lock(cluster=Relay(room.cluster, after=lose)) as lock:  # type: ignore[arg-type]
         with pytest.raises(MissingToolError):
-            lock.renew()
+            lock.check(within=0)
         lock.note(replacing=["a"])
         lock.check(within=0)
         assert read_notes(room.cluster, RELEASE, room.namespace) == {"replacing": ["a"]}

@@ -25,7 +25,7 @@ from chartgen.helm.values import load_values
 from chartgen.kube import NAMESPACE, Object, wait_for
 from chartgen.kube.node_pool import NodePool
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.references import foreign_classes, foreign_runtimes
+from chartgen.rehearsal.foreign import foreign_classes, foreign_runtimes
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import look
 

@@ -24,7 +24,7 @@ from chartgen.composer.target import load_target
 from chartgen.helm.yaml import load_file, require_map
 from chartgen.kube import NAMESPACE, Kind, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.foreign_kinds import definition, register
+from chartgen.rehearsal.foreign import definition, register
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 
 pytestmark = pytest.mark.engines

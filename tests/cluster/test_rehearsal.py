@@ -24,12 +24,12 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.values import Values, load_values
 from chartgen.kube import CRD, Kind
 from chartgen.rehearsal import rehearse as rehearsing
-from chartgen.rehearsal.foreign_kinds import foreign_kinds
-from chartgen.rehearsal.references import (
+from chartgen.rehearsal.foreign import (
     foreign_claims,
     foreign_classes,
     foreign_drivers,
     foreign_inputs,
+    foreign_kinds,
     foreign_priorities,
     foreign_runtimes,
 )

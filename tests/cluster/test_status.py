@@ -28,8 +28,8 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.chart import Chart
 from chartgen.kube import CLUSTER_QUEUE, JOB, LEASE, NAMESPACE, POD, SECRET, Object, connect, wait_for
 from chartgen.kube.workloads import find_runs
-from chartgen.metrics.figures.cost import Cost, cost_of
 from chartgen.metrics.figures.facts import Facts
+from chartgen.metrics.figures.timeline import Cost, cost_of
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases import helm_release
@@ -38,13 +38,12 @@ from chartgen.releases.history import RevisionRecord, read_records
 from chartgen.releases.lease import lease_name
 from chartgen.releases.lock import Lock
 from chartgen.releases.state import State
-from chartgen.releases.status.failure import FirstFailure
+from chartgen.releases.status.failure import BROKEN, FirstFailure, broken_machine
 from chartgen.releases.status.messages import why_rejected
 from chartgen.releases.status.overview import HEADS, glance, lay_out, overview_rows
-from chartgen.releases.status.placement import unplaced
+from chartgen.releases.status.pending import unplaced
 from chartgen.releases.status.readout import Readout, read_readout
 from chartgen.releases.status.release_record import Revision
-from chartgen.releases.status.repeats import BROKEN, broken_machine
 from chartgen.releases.status.text import describe_readout, since, summarize
 
 pytestmark = pytest.mark.engines

@@ -15,7 +15,7 @@ LENGTH = 1 << 18
 _TIME = 30
 READERS = {
     "refused": "from chartgen.releases.status.messages import why_rejected; why_rejected(text)",
-    "unplaced": "from chartgen.releases.status.placement import unplaced; unplaced(text, 3)",
+    "unplaced": "from chartgen.releases.status.pending import unplaced; unplaced(text, 3)",
     "queued": "from chartgen.releases.status.queue_reasons import _not_reserved; _not_reserved(text, None, {})",
     "evicted": "from chartgen.releases.status.queue_reasons import _evicted;"
     "_evicted({'reason': 'Preempted', 'message': text})",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,13 +85,27 @@ def test_a_log_of_carriage_returns_or_packed_zeros_ends(tmp_path: Path, monkeypa
     monkeypatch.setattr(run_log, "_MOST_BYTES", 1 << 22)
     monkeypatch.setattr(run_log, "_MOST_LINES", 1000)
     (file := tmp_path / "a.log.gz").write_bytes(gzip.compress(bytes(1 << 24)))
-    assert sum(map(len, read_file(file))) == 1 << 22
     taken: list[str] = []
     monkeypatch.setattr(run_log._LogReading, "take", lambda _, line: taken.append(line))
+    assert read_file(file).lines == 4
+    taken.clear()
     read_run_log("a", ["a\r" * 600] * 9)
     assert len(taken) == 1200
     read_run_log("a", ["\r" * 600_000] * 9)
     assert len(taken) == 1209
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_of_a_long_log_the_end_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(run_log, "_MOST_LINES", 1000)
+    monkeypatch.setattr(run_log, "_LONGEST_READ", 512)
+    lines = b"line\n" * 5000 + b"torch.OutOfMemoryError: CUDA out of memory.\n"
+    (file := tmp_path / "a.log").write_bytes(pack(lines))
+    found = explain_files([file])
+    assert found.cause == "gpu-memory"
+    assert found.evidence[0].place == "a.log:5001"
 
 
 @pytest.mark.threat(9)

@@ -20,7 +20,7 @@ import pytest
 from userlib import chartgen
 
 from chartgen.errors import MissingToolError, Problem, UsageError
-from chartgen.rehearsal import engine_download, engine_get, engines
+from chartgen.rehearsal import engine_download, engines
 from chartgen.rehearsal.engine_download import address, download
 from chartgen.rehearsal.engines import Download, Engine
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not engines.system().startswith("linux"), reason
 HOST = "files.example"
 FILE = f"/{HOST}/v1/tool.tar.gz"
 PROGRAM = Path(shutil.which("true") or "/bin/true").resolve().read_bytes()
-GET = "import sys; from chartgen.rehearsal.engine_get import get; get(sys.argv[1:])"
+GET = "import sys; from chartgen.rehearsal.engine_download import get; get(sys.argv[1:])"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -121,7 +121,7 @@ def offer(
 def refused(lines: list[str] | None = None) -> list[Problem]:
     """Return the problems of an attempt that leaves nothing but a lock."""
     with pytest.raises(MissingToolError) as caught:
-        engine_get.get(["tool"], progress=(lines if lines is not None else []).append)
+        engine_download.get(["tool"], progress=(lines if lines is not None else []).append)
     assert engines.engine_places(["tool"])[0].path is None
     assert [path.name for path in engines.engines_dir().iterdir()] == [".lock-tool"]
     assert caught.value.exit_code == 3
@@ -131,21 +131,21 @@ def refused(lines: list[str] | None = None) -> list[Problem]:
 def test_a_program_is_downloaded_once_and_runs(mirror: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     tool, lines = offer(monkeypatch), list[str]()
     mirror.files = {FILE: lambda to: to.redirect("/elsewhere"), "/elsewhere": GOOD}
-    program = engine_get.get(["tool"], progress=lines.append)["tool"]
+    program = engine_download.get(["tool"], progress=lines.append)["tool"]
     assert subprocess.run([program], check=False).returncode == 0
     assert (program, program.read_bytes()) == (tool.program, PROGRAM)
     assert engines.engine_places(["tool"]) == [engines.EngineStatus("tool", "v1.0.1", program, "cache")]
     assert [each.split(" ")[:3] for each in lines] == [
         ["tool", "v1.0.1:", word] for word in ("downloading", "downloaded")
     ]
-    assert engine_get.get(["tool"]) == {"tool": program}
+    assert engine_download.get(["tool"]) == {"tool": program}
     assert mirror.asked == [FILE, "/elsewhere"]
 
 
 def test_a_built_program_comes_before_a_downloaded_one(mirror: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = offer(monkeypatch)
     mirror.files[FILE] = GOOD
-    engine_get.get(["tool"])
+    engine_download.get(["tool"])
     built = tool.folder / "bin" / "tool"
     built.parent.mkdir(parents=True)
     built.write_bytes(PROGRAM)
@@ -260,7 +260,7 @@ def test_a_killed_download_leaves_no_engine(mirror: Files) -> None:
     assert engines.find_engine("kwok") is None
     mirror.files[file] = b"another"
     with pytest.raises(MissingToolError):
-        engine_get.get(["kwok"])
+        engine_download.get(["kwok"])
     assert [path.name for path in engines.engines_dir().iterdir()] == [".lock-kwok"]
 
 
@@ -293,7 +293,7 @@ def test_a_program_comes_out_of_an_image(mirror: Files, monkeypatch: pytest.Monk
         archive(runner=b"another"),
     )
     tool = offer_image(monkeypatch, image(mirror, base, own, last))
-    assert engine_get.get(["tool"]) == {"tool": tool.downloaded}
+    assert engine_download.get(["tool"]) == {"tool": tool.downloaded}
     assert subprocess.run([tool.program], check=False).returncode == 0
     assert [path.rpartition("/")[2] for path in mirror.asked[2:]] == [sha256(last), sha256(own)]
 
@@ -323,7 +323,7 @@ def test_nobody_is_asked_when_downloads_are_off(mirror: Files, monkeypatch: pyte
     offer(monkeypatch)
     monkeypatch.setenv("CHARTGEN_ENGINES_MIRROR", "off")
     with pytest.raises(MissingToolError, match="Go is not installed"):
-        engine_get.get(["tool"])
+        engine_download.get(["tool"])
     assert mirror.asked == []
 
 
@@ -335,7 +335,7 @@ def test_a_mirror_is_a_url_without_a_password(monkeypatch: pytest.MonkeyPatch, v
     offer(monkeypatch)
     monkeypatch.setenv("CHARTGEN_ENGINES_MIRROR", value)
     with pytest.raises(UsageError, match="CHARTGEN_ENGINES_MIRROR") as caught:
-        engine_get.get(["tool"])
+        engine_download.get(["tool"])
     assert "word" not in str(caught.value).partition(";")[0]
 
 
@@ -357,7 +357,7 @@ def test_a_server_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CHARTGEN_ENGINES_MIRROR", "http://127.0.0.1:1")
     lines: list[str] = []
     with pytest.raises(MissingToolError) as caught:
-        engine_get.get(tools, progress=lines.append)
+        engine_download.get(tools, progress=lines.append)
     assert [line.split(" ")[0] for line in lines] == ["a", "a"]
     assert sorted("127.0.0.1:1" in str(each) for each in caught.value.problems) == [False, True, True]
     assert mirror.asked == []
@@ -389,7 +389,7 @@ def test_a_genuine_engine_comes_through_whole(
     mirror: Files = request.getfixturevalue("mirror")
     mirror.files[FILE] = content = archive(kubeconform=genuine)
     offer(monkeypatch, content, "kubeconform")
-    program = engine_get.get(["tool"])["tool"]
+    program = engine_download.get(["tool"])["tool"]
     assert program.is_relative_to(tmp_path)
     assert os.access(program, os.X_OK)
     assert subprocess.run([program, "-v"], check=False, capture_output=True).returncode == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import MissingToolError
-from chartgen.rehearsal import engine_build, engine_get, engines
+from chartgen.rehearsal import engine_build, engine_download, engines
 
 OFFICIAL = engines.Download("v1.0.0", "https://files.example/tool", "", "sha256:00")
 TOOL = engines.Engine("tool", "example.com/tool", "v1.0.0", binary="tool", download=OFFICIAL)
@@ -83,7 +83,7 @@ def test_a_module_with_its_checksum_is_built_where_no_download_is(
     offer(monkeypatch, proxy, f"{name} {facts['Sum']}\n{name}/go.mod {facts['GoModSum']}\n")
     monkeypatch.setenv("CHARTGEN_ENGINES_MIRROR", "http://127.0.0.1:1")  # where nothing listens
     lines: list[str] = []
-    program = engine_get.get(["tool"], progress=lines.append)["tool"]
+    program = engine_download.get(["tool"], progress=lines.append)["tool"]
     assert subprocess.run([program], capture_output=True, text=True, check=True).stderr == "built\n"
     assert [("127.0.0.1:1" in line, "building" in line) for line in lines[1:3]] == [(True, False), (False, True)]
 

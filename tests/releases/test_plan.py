@@ -8,10 +8,11 @@ from typing import Any
 import manifests
 import pytest
 from mini_charts import CHART_YAML
+from pairs import chart_of
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
-from chartgen.helm.values import Values
+from chartgen.helm.values import Values, load_values
 from chartgen.releases.plan import Plan, describe_plan, plan_release
 
 pytestmark = pytest.mark.helm
@@ -118,3 +119,20 @@ def test_a_program_that_measures_the_network_needs_no_layout_that_divides() -> N
 def test_a_chart_that_runs_nothing_is_told_so() -> None:
     with pytest.raises(ChartgenError, match="tiny contains no job"):
         plan({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        (["checkpoint.enabled=true"], {"restarts": "until 3", "a hang ends": "after 20"}),
+        (["run.hangMinutes=7", "run.maxRestarts=5"], {"restarts": "5", "a hang ends": "after 7"}),
+        (["run.hangMinutes=0"], {"restarts": "none"}),
+    ],
+)
+def test_what_values_leave_to_chartgen_is_in_the_plan(sets: list[str], expected: dict[str, str]) -> None:
+    values = load_values((), set_values=("launcher=megatron-lm", "queue.name=a", "storage.outputs.from=pvc://r", *sets))
+    lines = dict(describe_plan(plan_release(chart_of("gke-a3mega"), values, "my-run", "ml")))
+    found = {label: lines[label] for label in lines if label in ("restarts", "a hang ends")}
+    assert found.keys() == expected.keys()
+    assert all(found[label].startswith(text) for label, text in expected.items())
+    assert "checkpoints" in lines

@@ -29,12 +29,19 @@ def stop(*_):
     end(1)
     sys.exit(1)
 signal.signal(signal.SIGTERM, stop)
-for local in range(count):
-    ranks = {"RANK": node * count + local, "LOCAL_RANK": local, "WORLD_SIZE": nodes * count}
-    variables = {**os.environ, **{name: str(value) for name, value in ranks.items()}}
-    processes.append(subprocess.Popen(sys.argv[until + 1:], env=variables, start_new_session=True))
-while any(process.poll() is None for process in processes) and not any(process.poll() for process in processes):
-    time.sleep(0.02)
+for restart in range(int(options.get("max-restarts", 0)) + 1):
+    if processes:
+        end(1)
+        processes.clear()
+    for local in range(count):
+        ranks = {"RANK": node * count + local, "LOCAL_RANK": local, "WORLD_SIZE": nodes * count}
+        ranks["TORCHELASTIC_RESTART_COUNT"] = restart
+        variables = {**os.environ, **{name: str(value) for name, value in ranks.items()}}
+        processes.append(subprocess.Popen(sys.argv[until + 1:], env=variables, start_new_session=True))
+    while any(process.poll() is None for process in processes) and not any(process.poll() for process in processes):
+        time.sleep(0.02)
+    if not any(process.poll() for process in processes):
+        break
 failed = next((local for local, process in enumerate(processes) if process.poll()), None)
 if failed is not None:
     code = processes[failed].poll()

@@ -1,4 +1,4 @@
-"""How a run used its time: counted steps, starts, lost steps, and checkpoints."""
+"""How a run used its time, and the cost: counted steps, starts, lost steps, and checkpoints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import filterfalse, islice, pairwise
 from operator import le
 from typing import NamedTuple
 
-from chartgen.metrics.figures.facts import FigureNote
+from chartgen.metrics.figures.facts import Facts, FigureNote
 from chartgen.metrics.figures.window import Window
 from chartgen.metrics.read.collect import Log, later
 from chartgen.metrics.read.events import Checkpoint
@@ -168,3 +168,35 @@ def checkpoints_of(signs: Sequence[Checkpoint]) -> Checkpoints:
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
+
+
+class Cost(NamedTuple):
+    """The cost of a run, in the currency of the price.
+
+    Args:
+        total: Cost of the wall time; None = unknown.
+        per_billion_tokens: Cost at the speed of the window; None = unknown.
+        machines: Number of machines.
+        price: Price per machine and hour.
+    """
+
+    total: float | None
+    per_billion_tokens: float | None
+    machines: int
+    price: float
+
+
+def cost_of(price: float, facts: Facts, wall: float | None, tokens: float | None) -> Cost | FigureNote:
+    """Return the cost of a run.
+
+    Args:
+        price: Price per machine and hour.
+        facts: The number of machines.
+        wall: Wall time in seconds; None = unknown.
+        tokens: Tokens per second; None = unknown.
+    """
+    machines = facts.get("machines")
+    if not machines:
+        return FigureNote("the cost is not known without the machines", "give --machines, or values with -f")
+    rate = price * machines / 3600
+    return Cost(rate * wall if wall else None, rate / tokens * 1e9 if tokens else None, machines, price)

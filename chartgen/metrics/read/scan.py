@@ -7,9 +7,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from chartgen.metrics.read.clock import read_time
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Step, Steps
-from chartgen.metrics.read.prefix import read_prefix
+from chartgen.metrics.read.prefix import read_prefix, read_time
 from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Readers
 
 if TYPE_CHECKING:

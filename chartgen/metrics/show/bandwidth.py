@@ -9,11 +9,9 @@ from pathlib import Path
 
 from chartgen.files import write_whole
 from chartgen.metrics.read.readers.nccl import Bandwidth
-from chartgen.metrics.show.courses import Course
 from chartgen.metrics.show.panels import BLUE, GREEN, ORANGE, RED, EventMarks, Panel
-from chartgen.metrics.show.plot import check_kind
-from chartgen.metrics.show.series import Bin
-from chartgen.metrics.show.svg import StepAxis, picture
+from chartgen.metrics.show.series import Bin, Course
+from chartgen.metrics.show.svg import StepAxis, check_kind, picture
 
 # Share of the best bandwidth: smaller sizes that reach less are not drawn, except the largest of them.
 _LITTLE = 0.02

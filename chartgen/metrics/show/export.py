@@ -3,100 +3,74 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from chartgen.answers import Shape, plain
-from chartgen.metrics.figures.cost import Cost
-from chartgen.metrics.figures.derived import Derived
 from chartgen.metrics.figures.facts import FigureNote
 from chartgen.metrics.figures.peak import Peak
 from chartgen.metrics.figures.results import Evaluation, LossCourse, Score
-from chartgen.metrics.figures.summary import Times
-from chartgen.metrics.figures.timeline import Timeline
+from chartgen.metrics.figures.summary import Derived, Times
+from chartgen.metrics.figures.timeline import Cost, Timeline
 from chartgen.metrics.report_data import RunFigures
 
-NAME = "metrics/v1"
-SHAPE: Shape = {
-    "logs": [str],
-    "format": str,
-    "facts": dict[str, Any],
-    "steps": {"logged": int, "counted": int, "last": int, "planned": int | None},
-    "window": {"first": int, "last": int, "lines": int, "warmUp": int},
-    "stepSeconds": Times | None,
-    "derivedStepSeconds": Derived | None,
-    "samplesPerSecond": float,
-    "tokensPerSecond": float,
-    "tokensPerSecondPerGpu": float,
-    "tflopsPerGpu": dict[str, float] | None,
-    "loggedTflopsPerGpu": float,
-    "loggedTokensPerSecondPerGpu": float,
-    "attention": str,
-    "peak": Peak | None,
-    "mfu": float,
-    "loggedMfu": float,
-    "loss": LossCourse | None,
-    "skippedSteps": int | None,
-    "nanSteps": int | None,
-    "notNumbers": dict[str, list[int]],
-    "memoryGigabytes": float,
-    "joulesPerGpuAndStep": float,
-    "secondsLeft": float,
-    "timeline": Timeline,
-    "cost": Cost | None,
-    "score": Score | None,
-    "evaluations": [{"value": float, "step": int | None, "samples": float, "epoch": float, "unixSeconds": float}],
-    "target": float,
-    "notices": [FigureNote],
-}
+
+def _steps(run: RunFigures) -> dict[str, Any]:
+    track, counted = run.log.track, run.timeline.steps
+    return {"logged": len(track), "counted": counted, "last": track.numbers[-1], "planned": run.planned or None}
 
 
-def as_dict(figures: RunFigures) -> dict[str, Any]:
-    """Return a readout as plain data, with seconds and numbers in full precision."""
-    speed, timeline, window = figures.speed, figures.timeline, figures.window
-    facts: dict[str, Any] = {
-        "logs": figures.log.places,
-        "format": figures.log.track.family,
-        "facts": figures.facts.known,
-        "steps": {
-            "logged": len(figures.log.track),
-            "counted": timeline.steps,
-            "last": figures.log.track.numbers[-1],
-            "planned": figures.planned or None,
-        },
-        "window": {"first": window.first, "last": window.last, "lines": len(window), "warmUp": window.skipped},
-        "stepSeconds": figures.times,
-        "derivedStepSeconds": figures.derived,
-        "samplesPerSecond": speed.samples,
-        "tokensPerSecond": speed.tokens,
-        "tokensPerSecondPerGpu": speed.tokens_per_gpu,
-        "tflopsPerGpu": speed.tflops,
-        "loggedTflopsPerGpu": speed.logged_tflops,
-        "loggedTokensPerSecondPerGpu": speed.own_tokens,
-        "attention": figures.attention,
-        "peak": figures.peak,
-        "mfu": figures.mfu,
-        "loggedMfu": figures.logged_mfu,
-        "loss": figures.loss,
-        "skippedSteps": figures.totals.get("skipped"),
-        "nanSteps": figures.totals.get("nans"),
-        "notNumbers": figures.odd,
-        "memoryGigabytes": figures.memory,
-        "joulesPerGpuAndStep": figures.joules,
-        "secondsLeft": figures.left,
-        "timeline": timeline,
-        "cost": figures.cost,
-        "score": figures.score,
-        "evaluations": list(map(_evaluation, figures.evaluations)),
-        "target": figures.target,
-        "notices": figures.notices,
-    }
-    return {name: plain(value) for name, value in facts.items()}
+def _window(run: RunFigures) -> dict[str, int]:
+    window = run.window
+    return {"first": window.first, "last": window.last, "lines": len(window), "warmUp": window.skipped}
 
 
 def _evaluation(each: Evaluation) -> dict[str, Any]:
     step = each.step if each.step >= 0 else None
     return {"value": each.value, "step": step, "samples": each.samples, "epoch": each.epoch, "unixSeconds": each.when}
+
+
+NAME = "metrics/v1"
+_EVALUATION = {"value": float, "step": int | None, "samples": float, "epoch": float, "unixSeconds": float}
+# Key -> its shape, and its value from the figures.
+_KEYS: dict[str, tuple[Shape, Callable[[RunFigures], Any]]] = {
+    "logs": ([str], lambda run: run.log.places),
+    "format": (str, lambda run: run.log.track.family),
+    "facts": (dict[str, Any], lambda run: run.facts.known),
+    "steps": ({"logged": int, "counted": int, "last": int, "planned": int | None}, _steps),
+    "window": ({"first": int, "last": int, "lines": int, "warmUp": int}, _window),
+    "stepSeconds": (Times | None, lambda run: run.times),
+    "derivedStepSeconds": (Derived | None, lambda run: run.derived),
+    "samplesPerSecond": (float, lambda run: run.speed.samples),
+    "tokensPerSecond": (float, lambda run: run.speed.tokens),
+    "tokensPerSecondPerGpu": (float, lambda run: run.speed.tokens_per_gpu),
+    "tflopsPerGpu": (dict[str, float] | None, lambda run: run.speed.tflops),
+    "loggedTflopsPerGpu": (float, lambda run: run.speed.logged_tflops),
+    "loggedTokensPerSecondPerGpu": (float, lambda run: run.speed.own_tokens),
+    "attention": (str, lambda run: run.attention),
+    "peak": (Peak | None, lambda run: run.peak),
+    "mfu": (float, lambda run: run.mfu),
+    "loggedMfu": (float, lambda run: run.logged_mfu),
+    "loss": (LossCourse | None, lambda run: run.loss),
+    "skippedSteps": (int | None, lambda run: run.totals.get("skipped")),
+    "nanSteps": (int | None, lambda run: run.totals.get("nans")),
+    "notNumbers": (dict[str, list[int]], lambda run: run.odd),
+    "memoryGigabytes": (float, lambda run: run.memory),
+    "joulesPerGpuAndStep": (float, lambda run: run.joules),
+    "secondsLeft": (float, lambda run: run.left),
+    "timeline": (Timeline, lambda run: run.timeline),
+    "cost": (Cost | None, lambda run: run.cost),
+    "score": (Score | None, lambda run: run.score),
+    "evaluations": ([_EVALUATION], lambda run: list(map(_evaluation, run.evaluations))),
+    "target": (float, lambda run: run.target),
+    "notices": ([FigureNote], lambda run: run.notices),
+}
+SHAPE: Shape = {key: shape for key, (shape, _) in _KEYS.items()}
+
+
+def as_dict(figures: RunFigures) -> dict[str, Any]:
+    """Return a readout as plain data, with seconds and numbers in full precision."""
+    return {key: plain(value(figures)) for key, (_, value) in _KEYS.items()}
 
 
 def csv_lines(figures: RunFigures) -> Iterator[str]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from chartgen.metrics.report_data import RunFigures
-from chartgen.metrics.show.courses import Course, courses
-from chartgen.metrics.show.series import Bin
+from chartgen.metrics.show.series import Bin, Course, courses
 
 # Colours that are distinct for any colour vision (M. Okabe and K. Ito, Color Universal Design, 2008), each for a light
 # and for a dark background; marks also differ in form.

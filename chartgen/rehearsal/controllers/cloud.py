@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chartgen.kube import CLAIM, STORAGE_CLASS, Cluster, ClusterError, Kind, Object, connect
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.foreign_kinds import definition, register
+from chartgen.rehearsal.foreign import definition, register
 
 KINDS = (
     Kind("networking.gke.io/v1", "Network", "networks", namespaced=False),

@@ -11,19 +11,16 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError, Object
 from chartgen.releases.preflight import (
-    claims,
     controllers,
     device_classes,
-    drivers,
     leftovers,
     nodes,
     permissions,
     queues,
     references,
     security,
-    sharing,
+    storage,
     versions,
-    volcano,
 )
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Diagnosis, warned
@@ -46,13 +43,13 @@ RELEASE: tuple[Check, ...] = (
     queues.queue_tolerations,
     queues.queue_topology,
     device_classes.queue_device_classes,
-    volcano.volcano_queue,
+    queues.volcano_queue,
     nodes.machines,
     nodes.machine_taints,
     nodes.machine_capacity,
     nodes.machines_free,
-    claims.claims,
-    drivers.storage_drivers,
+    storage.claims,
+    storage.storage_drivers,
     references.secrets,
     references.pull_secrets,
     references.config_maps,
@@ -63,7 +60,7 @@ RELEASE: tuple[Check, ...] = (
     security.pod_security,
     security.pod_admission,
     security.namespace_quota,
-    sharing.outputs_of_others,
+    storage.outputs_of_others,
     leftovers.orphans,
     leftovers.stuck_release,
 )

@@ -1,4 +1,4 @@
-"""Checks of the run's Kueue queue: it exists and admits runs, its quota suffices, its flavors match the pods."""
+"""Checks of the queue of a run: it exists and admits runs, and its quota or capability suffices."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from chartgen.errors import ChartgenError
-from chartgen.kube import NAMESPACE, Object, wait_for
-from chartgen.kube.quantities import Quantities, add, amount_text, read_quantity
+from chartgen.kube import NAMESPACE, VOLCANO_QUEUE, Object, wait_for
+from chartgen.kube.quantities import Quantities, add, amount_text, read_quantities, read_quantity
 from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
+from chartgen.kube.workloads import is_volcano
 from chartgen.releases.preflight.context import PreflightContext, condition, read_if_allowed
 from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, kueue_kind, local_queue, resource_groups
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
@@ -224,3 +225,41 @@ def _is_stopped(item: Object) -> bool:
 def _normal(toleration: dict[str, Any]) -> dict[str, Any]:
     """Normalize a toleration as Kueue does (pkg/util/tolerations): no operator means Equal."""
     return {**toleration, "operator": toleration.get("operator") or "Equal"}
+
+
+def volcano_queue(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The queue exists, is open, and its capability covers the requests of the gang."""
+    if not (context.run and is_volcano(context.run)):
+        return
+    name = context.run["spec"].get("queue", "default")
+    found = context.get(VOLCANO_QUEUE, name)
+    if found is None:
+        yield failed(f"no Volcano queue {name}", f"{setup_step(context)}, or set queue.name")
+    elif (state := found.get("status", {}).get("state", "not processed yet")) != "Open":
+        yield failed(f"Volcano queue {name} is {state}", f"vcctl queue operate --action open --name {name}")
+    else:
+        yield _capability(context, name, found)
+
+
+def _capability(context: PreflightContext, name: str, found: Object) -> Diagnosis:
+    requested = add(pods.total for pods in context.pods)
+    most = read_quantities(_table(found, "spec", "capability"))
+    used = read_quantities(_table(found, "status", "allocated"))
+    short = sorted(resource for resource, amount in most.items() if requested.get(resource, 0) > amount)
+    if short:
+        shown = " and ".join(
+            f"{amount_text(requested[each], each)} {each} of {amount_text(most[each], each)}" for each in short
+        )
+        text = f"the gang asks for {shown} that Volcano queue {name} may give"
+        return failed(text, f"kubectl edit queues.scheduling.volcano.sh {name}: raise capability, or use fewer nodes")
+    busy = sorted(each for each in most if requested.get(each, 0) > most[each] - used.get(each, 0))
+    if busy and not context.is_running:
+        shown = " and ".join(
+            f"{amount_text(used[each], each)} {each} of {amount_text(most[each], each)}" for each in busy
+        )
+        return warned(f"Volcano queue {name} has given {shown}", "the gang waits until other jobs of the queue end")
+    return passed(f"Volcano queue {name} is open")
+
+
+def _table(item: Object, part: str, name: str) -> dict[str, Any]:
+    return item.get(part, {}).get(name) or {}

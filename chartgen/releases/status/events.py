@@ -9,7 +9,7 @@ from datetime import datetime
 from chartgen.kube import EVENT, Cluster, Object
 from chartgen.kube.run_kinds import owner_names, run_names
 from chartgen.releases.history import parse_time
-from chartgen.releases.status.pods import refusal
+from chartgen.releases.status.members import refusal
 
 # Warnings on a run that repeat those of its pods or PodGroup, or are meaningless (Volcano, training-operator).
 _NO_REASON = {"PodGroupPending", "Unschedulable", "SchedulingGated", "SetPodTemplateRestartPolicy"}
@@ -29,7 +29,6 @@ class Event:
 
     Args:
         about: Kind and name of its object.
-        reason: Its reason, one word.
         at: Time of its last occurrence.
     """
 

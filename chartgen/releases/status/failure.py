@@ -1,21 +1,26 @@
-"""Failure of a run: the first failed rank with its exit code and last lines, and the reaction of the controllers."""
+"""Failure of a run: the first failed rank with its last lines, what followed, and machines that failed before."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from chartgen.errors import MissingToolError
 from chartgen.kube import Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
-from chartgen.kube.workloads import why_failed
+from chartgen.kube.workloads import outcome, why_failed
+from chartgen.releases.lease import read_notes
 from chartgen.releases.status.events import removed_pods
-from chartgen.releases.status.members import End, Member, last_lines
+from chartgen.releases.status.members import End, Member, each_member, last_lines
 from chartgen.releases.status.messages import LONGEST
 from chartgen.releases.why.explanation import explain
 from chartgen.releases.why.run_log import read_run_log
+
+if TYPE_CHECKING:
+    from chartgen.releases.state import State
 
 _READ, _SHOWN = 200, 10  # lines of the log: searched, shown
 _LATE = datetime.max.replace(tzinfo=timezone.utc)
@@ -190,3 +195,37 @@ def telling(log: Sequence[str], count: int) -> list[str]:
     causes = {index: match["rank"] for index in range(end) if (match := _CAUSE.match(log[index]))}
     last = max((index for index in causes if causes[index]), default=max(causes, default=len(log) - 1)) + 1
     return [*log[max(0, last - count) : last]]
+
+
+BROKEN = "brokenOn"  # note: machines of the runs that had failed when they were replaced, one for each failure
+
+
+def broken_machine(cluster: Cluster, state: State) -> list[str]:
+    """Return the machine on which a pod of a failed release failed first, as a note; empty when it is unknown."""
+    if not any(outcome(run) == "failed" for run in state.runs):
+        return []
+    failed = [member for member, _ in each_member(cluster, state.release, state.namespace) if member.ends]
+    return [first_of(failed).machine] if failed and first_of(failed).machine else []
+
+
+def with_repeats(
+    cluster: Cluster, failure: FirstFailure, runs: Sequence[Object], release: str, namespace: str
+) -> FirstFailure:
+    """Add a hint to a failure on a machine on which an earlier run, or another pod, has failed or was lost."""
+    lost = [each.machine for each in removed_pods(cluster, runs, namespace) if each.pod != failure.pod]
+    count = 1 + [*lost, *_earlier(cluster, release, namespace)].count(failure.machine)
+    if not failure.machine or count == 1:
+        return failure
+    often = "twice" if count == 2 else f"{count} times"
+    hint = f"machine {failure.machine} has failed {often}: upgrade with --avoid-node {failure.machine}"
+    return replace(failure, hint=f"{hint}; {failure.hint}" if failure.hint else hint)
+
+
+def _earlier(cluster: Cluster, release: str, namespace: str) -> Iterable[str]:
+    try:
+        notes = read_notes(cluster, release, namespace) or {}
+    except ClusterError as error:
+        if error.status == 403:  # to read the notes needs a permission that `status` can do without
+            return []
+        raise
+    return notes.get(BROKEN, [])

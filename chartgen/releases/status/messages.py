@@ -18,7 +18,6 @@ class Wording:
     """Plain wording for a message of Kubernetes or a controller.
 
     Args:
-        pattern: Matches the message.
         words: The wording; may use the pattern's groups.
         hint: Advice; may use the groups too.
     """

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from chartgen.kube import Cluster, Object
-from chartgen.releases.status.members import Member, each_member
-from chartgen.releases.status.pods import rendezvous
+from chartgen.releases.status.members import Member, each_member, rendezvous
 
 
 @dataclass
@@ -17,18 +16,14 @@ class PodSummary:
 
     Args:
         names: Names of the pods that are placed but do not run.
-        pods: Pods that exist.
         ready: Pods that are ready, or have succeeded.
         started: Pods that run, or have succeeded.
         silent: Pods without a machine and without a message of the scheduler.
         restarts: Restarts of single containers.
-        gpus: GPUs of the placed pods.
         since: Start time of the last pod.
-        machines: Machines of the pods.
         unplaced: Number of pods that the scheduler cannot place, by its message.
         example: A pod for each of these messages.
         stuck: Number of pods with a container that does not start, by its reason, image and message.
-        failed: Pods that failed.
         first: The pod with the first rank.
         last: The pod with the last rank, which prints the loss.
         rendezvous: MASTER_ADDR:MASTER_PORT of the pods; empty without them.

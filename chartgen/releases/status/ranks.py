@@ -58,7 +58,6 @@ def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> l
     """Return the pods whose logs are shown.
 
     Args:
-        members: All pods of the runs.
         rank: A global rank, "last" or "all"; empty for the first and the last, since Megatron prints the loss on the
             last. The pod that starts the processes of an MPI job or a Ray job prints their output and is always
             included; Ray's machines have no ranks, and are included with "all".

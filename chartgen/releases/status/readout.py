@@ -15,13 +15,12 @@ from chartgen.kube.run_kinds import kind_of, run_kind
 from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome
 from chartgen.releases.history import RevisionRecord, parse_time, read_last_record
 from chartgen.releases.status.events import events_of
-from chartgen.releases.status.failure import FirstFailure, find_failure, find_loss, restarts
+from chartgen.releases.status.failure import FirstFailure, find_failure, find_loss, restarts, with_repeats
 from chartgen.releases.status.members import last_lines
 from chartgen.releases.status.pending import why_not_started
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
 from chartgen.releases.status.queue_reasons import why_queued
 from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent, why_leaving
-from chartgen.releases.status.repeats import with_repeats
 from chartgen.releases.status.training_log import progress_of
 
 Phase: TypeAlias = Literal["absent", "queued", "starting", "running", "finished", "failed"]

@@ -19,11 +19,7 @@ def describe_readout(readout: Readout, *, now: datetime | None = None) -> str:
 
 
 def summarize(readout: Readout, *, progress: bool = True) -> str:
-    """Return a readout as one line that changes only with the state.
-
-    Args:
-        progress: Whether to include the step.
-    """
+    """Return a readout as one line that changes only with the state."""
     parts: list[str] = [readout.phase]
     if readout.pods_expected and not readout.ended:
         parts.append(f"{readout.ready} of {readout.pods_expected} pods ready")

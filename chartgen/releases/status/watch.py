@@ -78,7 +78,6 @@ def watch(  # noqa: PLR0913 - independent options, passed by name
         until: When to stop, in the time of `time.monotonic`.
         patience: Seconds without an answer that are waited for after the first one.
         interval: Seconds between two readouts, at least.
-        brief: Whether the readouts are brief.
         pause: Waits so many seconds between two readouts, or less.
 
     Raises:

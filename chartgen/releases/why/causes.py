@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from chartgen.data.exits import exit_codes
 from chartgen.helm.yaml import load_file, require_map
 
 _FILE = Path(__file__).with_name("causes.yaml")
@@ -23,7 +24,6 @@ class Cause:
     Args:
         level: One of LEVELS, the most certain first.
         what: One clause for people.
-        hint: What to do.
         restart: Whether another try may succeed: same, elsewhere (on another machine), none.
         pattern: Found in a line of a log, or in a stack.
     """
@@ -41,9 +41,7 @@ class CauseTable:
     """All causes, in the order in which a line is compared.
 
     Args:
-        rows: Causes of lines.
         exits: Exit code -> cause, 128 added to the number of a signal.
-        stacks: Causes of stacks.
         waits: Causes of collectives that do not end.
         collectives: Found in the stack of a rank that waits for others.
         triggers: Texts of which each line that a row matches contains one, in small letters.
@@ -79,8 +77,7 @@ def cause_table() -> CauseTable:
     rows = tuple(_cause(name, level, row) for level in _COMPARED for name, row in data["levels"][level].items())
     known = {row.name: row for row in rows}
     exits = {
-        int(code): known.get(row["cause"]) or _cause(row["cause"], row["level"], row)
-        for code, row in data["exits"].items()
+        code: known.get(row["cause"]) or _cause(row["cause"], row["level"], row) for code, row in exit_codes().items()
     }
     return CauseTable(
         rows,

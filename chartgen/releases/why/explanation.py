@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 from chartgen.releases.why.flight_recorder import Stuck, find_stuck, rank_of_dump, read_dump
-from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file, read_run_log
+from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file
 from chartgen.visible import counted
 
 _SHOWN = 5  # lines of evidence
@@ -57,9 +57,6 @@ class Explanation:
 def explain_files(places: Iterable[Path]) -> Explanation:
     """Return why a run ended, from its logs and Flight Recorder dumps.
 
-    Args:
-        places: Files and folders.
-
     Raises:
         UsageError: A file does not exist.
         ChartgenError: A file cannot be read.
@@ -74,7 +71,7 @@ def explain_files(places: Iterable[Path]) -> Explanation:
             rank = rank_of_dump(path)
             dump = None if rank is None else read_dump(path)
             if rank is None or dump is None:
-                logs.append(read_run_log(path.name, read_file(path)))
+                logs.append(read_file(path))
             else:
                 dumps[rank], names[rank] = dump, path.name
         except ChartgenError as error:
@@ -100,11 +97,12 @@ def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Seq
     """Return why a run ended.
 
     Args:
-        logs: What its logs contribute.
         stuck: What its Flight Recorder dumps show.
-        examined: What else was read.
     """
-    read = (*(f"{log.name}: {counted(log.lines, 'line')}" for log in logs), *examined)
+    read = (
+        *(f"{log.name}: {'the last ' if log.skipped else ''}{counted(log.lines, 'line')}" for log in logs),
+        *examined,
+    )
     clues = sorted((clue for log in logs for clue in log.clues), key=_order)
     first = clues[0] if clues else None
     if first is None or first.cause.level == "echo" or first.cause.name in _WAITS:
@@ -208,3 +206,34 @@ def _machine_of(rank: int | None, logs: Sequence[RunLog], machine: str = "") -> 
     if machine:
         return machine
     return next((log.machine for log in logs if rank is not None and (rank in log.seen or rank in log.ranks)), "")
+
+
+_TRIES = {
+    "same": "another try may succeed",
+    "elsewhere": "another try may succeed, on other machines",
+    "none": "another try ends in the same way",
+}
+_MOST = 20  # files that are listed when the cause is unknown
+
+
+def describe_explanation(found: Explanation) -> Iterator[str]:
+    """Yield an explanation as lines."""
+    yield f"{found.cause}: {found.what}"
+    where = [
+        f"rank {found.rank}" if found.rank is not None else "",
+        f"machine {found.machine}" if found.machine else "",
+    ]
+    if any(where):
+        yield f"  where       {' on '.join(filter(None, where))}"
+    if found.collective:
+        yield f"  collective  {found.collective}"
+    for each in found.evidence:
+        yield f"  {each.place}: {each.text}"
+    if found.cause == "unknown":
+        for name in found.examined[:_MOST]:
+            yield f"  examined    {name}"
+        if len(found.examined) > _MOST:
+            yield f"  examined    {len(found.examined) - _MOST} more"
+    else:
+        yield f"  then        {_TRIES[found.restart]}"
+    yield f"  what to do: {found.hint}"

@@ -6,16 +6,18 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 
 LONGEST = 1024  # compared characters of a line: of a hostile one, some patterns take quadratic time
 _LONGEST_READ = 1 << 20  # bytes; the rest of a longer line counts as another
-_MOST_LINES = 5_000_000  # of one log, to end on an endless one
+_MOST_LINES = 5_000_000  # of one log, the last ones of a file: causes are at its end
 _MOST_BYTES = 1 << 32  # of one log, unpacked
 _MOST_RANKS = 1 << 16  # a larger number is no rank
 _LONGEST_CALL = 256  # characters of a stack's line
@@ -98,17 +100,17 @@ class RunLog:
         name: Its file or pod.
         machine: Its machine, where known beforehand.
         ranks: Global ranks whose output it contains; empty when unknown.
-        lines: Number of lines read.
+        skipped: Number of lines before the first one that is read.
         clues: Lines that name a cause.
         timeouts: Rank -> the first collective that did not end.
         enqueued: Rank -> (group, last collective that it began, place).
         stacks: Rank -> its last stack, innermost call first.
-        killed: The failed rank in torchrun's report.
     """
 
     name: str
     machine: str = ""
     ranks: range = range(0)
+    skipped: int = 0
     lines: int = 0
     clues: list[Clue] = field(default_factory=list)
     timeouts: dict[int, TimedOut] = field(default_factory=dict)
@@ -117,15 +119,21 @@ class RunLog:
     seen: set[int] = field(default_factory=set)
 
 
-def read_file(path: Path) -> Iterator[str]:
-    """Yield the lines of a log, gzip too, of half an archive those that it still has.
+def read_file(path: Path) -> RunLog:
+    """Return what the end of a log contributes to a verdict, gzip too; of half an archive what it still has.
 
     Raises:
         ChartgenError: It cannot be read.
     """
+    log = RunLog(path.name)
+    return _read_lines(log, _lines_of(path, log))
+
+
+def _lines_of(path: Path, log: RunLog) -> Iterator[str]:
     try:
         with path.open("rb") as stream, gzip.open(stream) if stream.peek(2)[:2] == _GZIP else stream as source:
-            left = _MOST_BYTES
+            log.skipped = _skip(source) if path.is_file() else 0  # a pipe can be read once
+            left = _MOST_BYTES - (source.tell() if log.skipped else 0)
             while left > 0 and (line := source.readline(min(left, _LONGEST_READ))):
                 left -= len(line)
                 yield line.decode("utf-8", "replace")
@@ -133,6 +141,24 @@ def read_file(path: Path) -> Iterator[str]:
         return  # its writer was killed
     except OSError as error:
         raise ChartgenError(Problem(f"cannot be read: {error.strerror or error}", path)) from None
+
+
+def _skip(source: Any) -> int:
+    """Move to the last lines of a file; return the number of lines before."""
+    excess, skipped = -_MOST_LINES, 0
+    with suppress(EOFError, zlib.error, gzip.BadGzipFile):
+        while source.tell() < _MOST_BYTES and (block := source.read(_LONGEST_READ)):
+            excess += _ends(block)
+    source.seek(0)
+    while excess > 0:
+        block = source.read(_LONGEST_READ) + source.readline(_LONGEST_READ)
+        excess -= _ends(block)
+        skipped += block.count(b"\n")
+    return skipped
+
+
+def _ends(block: bytes) -> int:
+    return block.count(b"\n") + block.count(b"\r")
 
 
 def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: range = range(0)) -> RunLog:
@@ -143,15 +169,19 @@ def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: r
         machine: Its machine; empty when unknown.
         ranks: Global ranks whose output it contains; empty when unknown.
     """
-    if box := _BOX_NAME.search(name):
-        ranks = range(int(box[1]), int(box[1]) + 1)
-    reading = _LogReading(RunLog(name, machine, ranks))
+    return _read_lines(RunLog(name, machine, ranks), lines)
+
+
+def _read_lines(log: RunLog, lines: Iterable[str]) -> RunLog:
+    if box := _BOX_NAME.search(log.name):
+        log.ranks = range(int(box[1]), int(box[1]) + 1)
+    reading = _LogReading(log)
     left = _MOST_LINES
     for line in lines:
         for part in line.rstrip("\r\n").split("\r"):
             reading.take(part[:LONGEST])
             left -= 1
-        reading.log.lines += 1
+        log.lines += 1
         if left <= 0:
             break
     return reading.finish()
@@ -179,7 +209,7 @@ class _LogReading:
 
     def take(self, line: str) -> None:
         rank, text = self._unprefixed(line)
-        place = f"{self.log.name}:{self.log.lines + 1}"
+        place = f"{self.log.name}:{self.log.skipped + self.log.lines + 1}"
         if host := _HOST.match(text):
             self.log.machine = self.log.machine or host[1] or host[2]
         if rank is not None:

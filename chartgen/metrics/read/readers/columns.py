@@ -35,9 +35,6 @@ class LineField(NamedTuple):
     """One field of the lines.
 
     Args:
-        place: Its place in the line.
-        head: The text before its value.
-        tail: The text behind its value.
         name: Its name; empty = only its head and tail matter.
     """
 
@@ -66,8 +63,6 @@ class LineTable(NamedTuple):
 
     Args:
         separator: The text between two fields.
-        width: Number of fields.
-        fields: The fields to read.
     """
 
     separator: bytes
@@ -119,7 +114,6 @@ class ColumnReader:
 
         Args:
             text: The lines, without the last line end.
-            count: Number of lines.
 
         Raises:
             ValueError: A value is not a number, or a time is invalid.

@@ -16,7 +16,7 @@ from chartgen.metrics.read.events import Event, Setting, Start
 from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import STARTS, Reader
 
-# Native names of facts; chartgen/metrics/figures/settings.py maps them.
+# Native names of facts; chartgen/metrics/figures/facts.py maps them.
 NAMES = (
     *("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "num_experts"),
     *("num_moe_experts", "moe_router_topk", "seq_length", "encoder_seq_length", "padded_vocab_size", "vocab_size"),

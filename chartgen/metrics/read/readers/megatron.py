@@ -17,9 +17,8 @@ import re
 from array import array
 from collections.abc import Sequence
 
-from chartgen.metrics.read.clock import epoch_seconds
 from chartgen.metrics.read.events import Event, Mark, Step
-from chartgen.metrics.read.prefix import Prefix, Prefixes
+from chartgen.metrics.read.prefix import Prefix, Prefixes, epoch_seconds
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import (
     NUMBER,

@@ -6,13 +6,13 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- $variables := .Run.env | fromYamlArray | include "<%= chart %>.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if .Run.gpu }}
-mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-<% if "jobset" in (kind.name, kind.extends) %>
-{{- if include "<%= chart %>.mustProgress" . }}
+<% if "attempt" in defined %>
+{{- if and .Run.mustProgress (include "<%= chart %>.attempt" .) }}
 
 {{ .Files.Get "files/progress.sh" | trim }}
-{{- end }}
+{{ end }}
 <% endif %>
+mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
@@ -48,6 +48,9 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 <% if kind.starts == "gpu" %>
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "<%= chart %>.rankProgram" }}
+<% if "beforeProcess" in defined %>
+{{- include "<%= chart %>.beforeProcess" . }}
+<% endif %>
 <% if slot("beforeRank.sh", 0) %>
 <%= slot("beforeRank.sh", 0) %>
 <% endif %>

@@ -3,9 +3,9 @@
 {{- printf "%s-<%= container %>-0-0.%s" .Run.name .Run.name }}
 {{- end }}
 
-{{/* Whether restarts without a new checkpoint end the run: "true" or nothing. */}}
-{{- define "<%= chart %>.mustProgress" -}}
-{{- if and .Run.gpu .Values.checkpoint.enabled (gt (int64 .Values.run.maxRestarts) 3) }}true{{ end }}
+{{/* Field of a pod with the number of its attempt, in which JobSet counts failures only. */}}
+{{- define "<%= chart %>.attempt" -}}
+metadata.labels['jobset.sigs.k8s.io/restart-attempt']
 {{- end }}
 
 {{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}
@@ -16,8 +16,8 @@ network:
 successPolicy:
   operator: All
 failurePolicy:
-  maxRestarts: {{ .Values.run.maxRestarts | int64 }}
-  {{- if .Values.run.maxRestarts }}
+  maxRestarts: {{ .Run.restarts }}
+  {{- if .Run.restarts }}
   rules:
     - name: final
       action: FailJobSet

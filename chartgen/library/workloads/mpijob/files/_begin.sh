@@ -11,7 +11,7 @@ if [[ -z ${MPI_ATTEMPT-} ]]; then
     while kill -0 "$attempt" 2>/dev/null; do wait "$attempt" || true; done
     code=0
     wait "$attempt" || code=$?
-    if [[ -n $stopped || " 0 17 78 93 " == *" $code "* ]] || ((MPI_ATTEMPT == MPI_RESTARTS)); then exit "$code"; fi
+    if [[ -n $stopped || " 0 <%= final_exits | join(" ") %> " == *" $code "* ]] || ((MPI_ATTEMPT == MPI_RESTARTS)); then exit "$code"; fi
     echo "chartgen: exit code $code; the machines start again, $((MPI_ATTEMPT + 1)) of at most $MPI_RESTARTS times" >&2
   done
 fi

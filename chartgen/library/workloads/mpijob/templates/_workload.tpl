@@ -23,13 +23,21 @@ mpiReplicaSpecs:
       {{- include "<%= chart %>.master" . | replace "\n  restartPolicy: Never" "" | nindent 6 }}
   Worker:
     replicas: {{ .Run.nodes }}
-    restartPolicy: {{ .Values.run.maxRestarts | empty | ternary "Never" "OnFailure" }}
+    restartPolicy: {{ .Run.restarts | empty | ternary "Never" "OnFailure" }}
     template:
       {{- include "<%= chart %>.pod" . | replace "\n  restartPolicy: Never" "" | nindent 6 }}
 <%= slot("workloadSpec.yaml", 0) %>
 {{- end }}
 
+{{/* The master numbers the attempts, and the first process of each compares the checkpoints. */}}
+{{- define "<%= chart %>.attempt" -}}{{- end }}
+{{- define "<%= chart %>.beforeProcess" }}
+{{- if .Run.mustProgress }}
+{{ .Files.Get "files/progress.sh" | trim }}
+{{- end }}
+{{- end }}
+
 {{- define "<%= chart %>.masterEnv" }}
 - name: MPI_RESTARTS
-  value: {{ .Values.run.maxRestarts | int64 | quote }}
+  value: {{ .Run.restarts | quote }}
 {{- end }}

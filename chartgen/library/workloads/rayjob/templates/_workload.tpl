@@ -5,7 +5,7 @@ submissionMode: K8sJobMode
 # Frees the machines; Kueue asks for it too.
 shutdownAfterJobFinishes: true
 # A new attempt is a new cluster.
-backoffLimit: {{ .Values.run.maxRestarts | int64 }}
+backoffLimit: {{ .Run.restarts }}
 {{- with .Values.run.deadlineSeconds }}
 activeDeadlineSeconds: {{ . | int64 }}
 {{- end }}

@@ -3,6 +3,11 @@
 {{- printf "%s-mpiworker-0.%s" .Run.name .Run.name }}
 {{- end }}
 
+{{/* Field of a pod with the number of its attempt (volcano v1.14.1, pkg/controllers/job/job_controller_util.go). */}}
+{{- define "<%= chart %>.attempt" -}}
+metadata.annotations['volcano.sh/job-retry-count']
+{{- end }}
+
 {{/*
 What the run is. Volcano's webhook fills in what is left out and then refuses every change to it, so that an unchanged
 upgrade would fail: each field that has a default is written here.
@@ -18,7 +23,7 @@ plugins:
   svc: [--publish-not-ready-addresses=true, --disable-network-policy=true]
 # A pod that fails or is evicted ends the others, which frees the GPUs. Volcano counts its retries from the first
 # start on; only a run that has used them up is Failed.
-maxRetry: {{ add1 .Values.run.maxRestarts }}
+maxRetry: {{ add1 .Run.restarts }}
 policies:
   # Started once more it would end in the same way. The first policy that fits counts.
   {{- range include "<%= chart %>.finalExits" . | fromJsonArray }}

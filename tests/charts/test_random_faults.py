@@ -1,0 +1,129 @@
+"""Random faults of a run whose machines start again as a JobSet's do: each resumes, or ends with its cause.
+
+The start scripts are the chart's; the program is small, saves and resumes. /dev/full is a disk that is full.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from fake_torchrun import install
+from pod_runner import TARGET, Machine
+from rendered import NAMESPACE, RELEASE, Objects
+from userlib import composed, write
+
+from chartgen.data.exits import final_exits
+from chartgen.helm.manifests import objects, render
+from chartgen.releases.why.explanation import explain_files
+
+STEPS, INTERVAL = 30, 5
+# The fault is one that happens once, or one that every start meets again.
+PROGRAM = """\
+import json, os, pathlib, signal, socket, sys
+fault, at, folder = os.environ["FAULT"], int(os.environ["AT"]), pathlib.Path(os.environ["CHECKPOINT_DIRECTORY"])
+struck = pathlib.Path(os.environ["RUN_DIRECTORY"], "struck")
+if fault == "port":
+    socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
+saved = sorted(folder.glob("step-*"))
+text = saved[-1].read_text() if saved else "0"
+if not text:
+    raise RuntimeError("PytorchStreamReader failed reading zip archive: failed finding central directory")
+first = int(text)
+for step in range(first + 1, 31):
+    sys.stdout.write(f"step: {step} loss: 1.0\\n")
+    sys.stdout.flush()
+    strikes = step == at and not struck.exists()
+    if strikes:
+        struck.touch()
+    if strikes and fault in ("kill", "stop"):
+        os.kill(os.getpid(), signal.SIGKILL if fault == "kill" else signal.SIGSTOP)
+    if strikes and fault == "error":
+        raise RuntimeError("NCCL error: remote process exited or there was a network error")
+    if strikes and fault == "corrupt":
+        folder.joinpath("step-99").touch()
+        sys.exit(1)
+    if step == at and fault == "nan":
+        sys.exit(17)
+    if step % 5 == 0:
+        full = fault == "disk" and struck.exists()
+        pathlib.Path("/dev/full" if full else folder / f"step-{step:02}").write_text(str(step))
+"""
+# What becomes of each: the exit code of the run, and the cause that `why` finds; None = it resumes and completes.
+ENDS: dict[str, tuple[int, str] | None] = {
+    "kill": None,
+    "stop": None,
+    "error": None,
+    "port": None,
+    "disk": (93, "disk-full"),
+    "corrupt": (93, "bad-checkpoint"),
+    "nan": (17, "not-a-number"),
+}
+
+
+def made(folder: Path) -> Objects:
+    write(folder, {"targets/lab.yaml": TARGET.replace("workload: job\n", "workload: jobset\n")})
+    own = {"image": "example.com/own:1", "program": "/etc/chartgen/own.py", "files": {"own.py": PROGRAM}}
+    values = {
+        "launcher": "torchrun", "nodes": 1, "gpusPerNode": 1, "launchers": {"torchrun": own},
+        "storage": {"outputs": {"from": "pvc://results"}}, "checkpoint": {"enabled": True}, "run": {"hangMinutes": 3},
+    }  # fmt: skip
+    return objects(render(composed(folder, "lab"), RELEASE, NAMESPACE, values))
+
+
+@pytest.fixture(scope="module")
+def run_objects(tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    return made(tmp_path_factory.mktemp("lab"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: its exit code, the first and the last step of each attempt, and its logs."""
+
+    code: int
+    attempts: list[list[int]]
+    logs: list[Path]
+
+
+def live(found: Objects, folder: Path, fault: str, source: random.Random) -> Outcome:
+    """Run a machine until its run is completed or ends, as a JobSet does, which numbers the attempts."""
+    install(folder)
+    attempts, logs, at = [], [], source.randint(6, STEPS - 1)
+    machine = Machine(
+        folder, {"PYTHONPATH": str(folder / "modules"), "FAULT": fault, "AT": str(at), "HANG_SECONDS": "1"}
+    )
+    with ExitStack() as taken:
+        server = taken.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port, blocked = str(server.getsockname()[1]), source.randint(1, 2) if fault == "port" else 0
+        for attempt in range(10):
+            if attempt == blocked:
+                server.close()
+            code, log = machine.finish(found, {"RESTART_ATTEMPT": str(attempt), "PORT": port})
+            logs.append(folder / f"attempt-{attempt}.log")
+            logs[-1].write_text(log)
+            attempts.append([int(line.split()[1]) for line in log.splitlines() if line.startswith("step: ")])
+            if code in (0, *final_exits()):
+                break
+    return Outcome(code, attempts, logs)
+
+
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(20, 120))])
+def test_a_fault_is_resumed_or_ends_the_run_with_its_cause(run_objects: Objects, tmp_path: Path, seed: int) -> None:
+    fault = list(ENDS)[seed % len(ENDS)]
+    end = live(run_objects, tmp_path, fault, random.Random(seed))  # noqa: S311
+    text = json.dumps([path.read_text()[-2000:] for path in end.logs])
+    assert len(end.logs) <= 5, "a restart loop"
+    if expected := ENDS[fault]:
+        assert (end.code, explain_files(end.logs[:-1] or end.logs).cause) == expected, text
+        return
+    assert end.code == 0, text
+    steps = [attempt for attempt in end.attempts if attempt]
+    assert steps[-1][-1] == STEPS
+    for before, after in pairwise(steps):
+        assert before[-1] - INTERVAL <= after[0] <= before[-1] + 1, "more is lost than an interval"
