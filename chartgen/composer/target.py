@@ -170,6 +170,11 @@ class Machine(NamedTuple):
 
         return self.described or find_gpu(self.gpu)
 
+    @property
+    def peak(self) -> float:
+        """Return the TFLOP/s of a GPU in BF16 by its data sheet; 0 for one that chartgen does not know."""
+        return self.model.tflops.get("bf16", 0) if self.model else 0
+
 
 @dataclass(frozen=True)
 class Target:

@@ -140,7 +140,7 @@ class Architecture:
 
     def attention_operations(self, sequence: int) -> float:
         """Return the FLOPs of scores and values for one token, forward; half of them are masked (causal)."""
-        both = self.latent["plain"] + self.latent["rotary"] + self.latent["value"] if self.latent else 0
+        both = sum(self.latent.get(part, 0) for part in ("plain", "rotary", "value"))
         width = self.heads * (both or 2 * self.head_dimension)
         near = self.window.get("layers", 0)
         seen = self.window.get("size", 0)
@@ -167,6 +167,14 @@ class Architecture:
 
     def _latent(self) -> Iterator[Matrix]:
         size, layers, heads = self.latent, self.attention_layers, self.heads
+        if "output" in size:
+            width, rank = heads * self.head_dimension, size["outputGroups"] * size["output"]
+            yield Matrix(self.hidden, size["query"] + self.head_dimension, layers)
+            yield Matrix(size["query"], width, layers)
+            # each group of heads has its own part of the output's first factor
+            yield Matrix(width, size["output"], layers)
+            yield Matrix(rank, self.hidden, layers)
+            return
         yield Matrix(self.hidden, size["query"] + size["keyValue"] + size["rotary"], layers)
         yield Matrix(size["query"], heads * (size["plain"] + size["rotary"]), layers)
         yield Matrix(size["keyValue"], heads * (size["plain"] + size["value"]), layers)

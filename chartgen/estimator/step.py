@@ -97,7 +97,7 @@ class _Formulas:
         """Return the FLOP/s of large matrix products."""
         hardware = self.hardware
         family = self.of[hardware.family] if hardware.family else 1.0
-        peak = hardware.tflops[number_format] * TERA * hardware.sustained
+        peak = hardware.tflops[number_format] * TERA * hardware.sustained * hardware.measured.get(number_format, 1.0)
         return peak * family * self.of[f"rate_{precision}"]
 
     @cached_property
@@ -261,5 +261,5 @@ class _Formulas:
         run, model, of = self.run, self.model, self.of
         blocks = model.attention_layers + model.dense_layers + model.mamba_layers
         experts = of["launch_experts"] * self.aged * (of["dropped"] if run.drops else 1.0)
-        host = of["separate"] if self.hardware.separate else 1.0
+        host = (of["separate"] if self.hardware.separate else 1.0) / self.hardware.measured.get("launches", 1.0)
         return (blocks * of["launch"] + model.expert_layers * experts) * host * self.share * self.transfers

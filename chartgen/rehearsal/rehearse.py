@@ -29,7 +29,7 @@ from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
 from chartgen.rehearsal.controllers.webhooks import namespace_object
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.engine_download import get
+from chartgen.rehearsal.engine_download import MayBuild, get
 from chartgen.rehearsal.foreign import (
     foreign_claims,
     foreign_classes,
@@ -121,6 +121,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     teams: Mapping[str, Values] = NO_TEAMS,
     on_plan: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
+    may_build: MayBuild | None = None,
 ) -> Rehearsal:
     """Install a release of a target on a throw-away control plane, judge whether it runs, and remove everything.
 
@@ -130,13 +131,14 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         timeout: Seconds without progress until the rehearsal gives up; by default more for more machines.
         teams: Namespace -> values of another release of the setup chart in it, above the others.
         on_plan: Receives the plan before anything starts.
+        may_build: Receives the programs that must be built, and returns whether to; default: they are built.
 
     Raises:
         ChartgenError: The values do not fit, or the release is rejected.
         MissingToolError: Helm or an engine is missing.
     """
     helm_release.check_name(release)
-    get(["helm"], progress=progress)
+    get(["helm"], progress=progress, may_build=may_build)
     chart = compose(target, workload)
     planned = plan_release(chart, values, release, namespace)
     if on_plan:
@@ -146,6 +148,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     report = progress or (lambda _: None)
     for assumption in assumptions(target, planned):
         report(f"assuming that {assumption}")
+    get(engines.needed_engines(stage.controllers), progress=report, may_build=may_build)
     with _stage_plane(stage, report) as plane:
         report(f"installing release {release}")
         helm_release.install(chart, release, values.data, helm_release.Place(namespace, kubeconfig=plane.kubeconfig))
@@ -268,7 +271,6 @@ def install_setup(stage: RehearsalStage, kubeconfig: Path, progress: Progress | 
 @contextmanager
 def _stage_plane(stage: RehearsalStage, report: Progress) -> Iterator[ControlPlane]:
     """Yield a new control plane with the stage on it, for the time of a `with` block."""
-    get(engines.needed_engines(stage.controllers), progress=report)
     crds = crds_of(stage.controllers)
     with ControlPlane(device_classes=stage.device_classes, crds=crds, progress=report) as plane:
         start_controllers(plane, stage.controllers, progress=report)

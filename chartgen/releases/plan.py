@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
-from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
+from chartgen.checks.outline import batch_sizes, layout_lines, layout_sizes, machine_line, recovery
+from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
-from chartgen.releases.recovery import recovery
-
-_SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,7 @@ class Plan:
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
         recovery: What brings a training run back after a failure: checkpoints, restarts, hang; empty without one.
+        estimate: Estimated time and cost in one line; empty without.
     """
 
     release: str
@@ -64,6 +63,7 @@ class Plan:
     apis: frozenset[str]
     requests: dict[str, str]
     recovery: dict[str, str] = field(default_factory=dict)
+    estimate: str = ""
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -93,50 +93,25 @@ def plan_objects(
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
     plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
-    return replace(plan, recovery=dict(recovery(job))) if job and job.trains else plan
+    if job is None or not job.trains:
+        return plan
+    return replace(plan, recovery=dict(recovery(job)), estimate=describe_speed(speed_of(job), plan.steps))
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield a plan as lines of (label, text)."""
     yield "release", f"{plan.release} in namespace {plan.namespace}, chart {plan.chart}"
     yield "run", f"{plan.kind} {plan.run}"
-    yield _machines(plan.nodes, plan.machine, plan.gpus)
-    yield from _training(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    yield machine_line(plan.nodes, plan.machine, plan.gpus)
+    yield from (
+        layout_lines(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    )
+    if plan.estimate:
+        yield "estimate", plan.estimate
     yield "image", plan.image
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
     yield from plan.recovery.items()
-
-
-def outline(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield what a job's values alone determine of its plan, without Helm, as lines of (label, text)."""
-    values, owns = job.values, job.launcher.owns
-    gpus = 0 if job.launcher.task == "data" else job.world
-    storage, queue = values.get("storage", {}), values.get("queue", {})  # a target of one's own may lack both
-    outputs = storage.get("outputs", {}).get("from", "")
-    yield _machines(job.nodes, values["machineType"], gpus)
-    yield "program", job.launcher.name
-    if job.trains and "parallelism.tensor" in owns:
-        yield from _training(_sizes(values, gpus), _batch(values, gpus), int(values["steps"]))
-    yield "image", job.image or "none"
-    yield "queue", queue.get("name") or "none"
-    yield "outputs", outputs or "none"
-    if job.trains:
-        yield from recovery(job)
-
-
-def _machines(nodes: int, machine: str, gpus: int) -> tuple[str, str]:
-    return ("machines", f"{nodes} x {machine} = {gpus} GPUs") if gpus else ("pods", f"{nodes} without GPUs")
-
-
-def _training(sizes: dict[str, int], batch: dict[str, int], steps: int) -> Iterator[tuple[str, str]]:
-    shown = {name: size for name, size in sizes.items() if size > 1 or name in ("tensor", "pipeline", "data")}
-    yield "layout", " x ".join(f"{name} {size}" for name, size in shown.items())
-    yield (
-        "batch",
-        f"{batch['global']} samples a step, {batch['micro']} at a time, {batch['microBatches']} micro-batches",
-    )
-    yield "steps", str(steps or "set by the program's own configuration")
 
 
 def _plan(
@@ -153,7 +128,7 @@ def _plan(
     env, resources = workers.env, container.get("resources") or {}
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
     trains = bool(gpus) and workers.trains and sized
-    sizes = _sizes(values, gpus) if trains else {}
+    sizes = layout_sizes(values, gpus) if trains else {}
     return Plan(
         release=release,
         namespace=namespace,
@@ -166,7 +141,7 @@ def _plan(
         machine=values["machineType"],
         gpus=gpus,
         parallelism=sizes,
-        batch=_batch(values, gpus) if trains else {},
+        batch=batch_sizes(values, gpus) if trains else {},
         steps=int(values["steps"]) if trains else 0,
         queue=workers.queue,
         rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
@@ -174,13 +149,3 @@ def _plan(
         apis=apis,
         requests={**(resources.get("limits") or {}), **(resources.get("requests") or {})},
     )
-
-
-def _sizes(values: dict[str, Any], gpus: int) -> dict[str, int]:
-    given = values["parallelism"]
-    return {name: int(given[name]) for name in _SIZES if given.get(name)} | {"data": data_parallel(values, gpus)}
-
-
-def _batch(values: dict[str, Any], gpus: int) -> dict[str, int]:
-    sizes = {"micro": int(values["batch"]["micro"]), "global": global_batch(values, gpus)}
-    return {**sizes, "microBatches": micro_batches(values, gpus)}

@@ -102,3 +102,13 @@ def test_check_shows_the_plan_and_what_was_checked() -> None:
     assert "tensor 4 x pipeline 8 x virtualPipeline 2 x data 8" in shown
     assert all(label in shown for label in ("image", "queue", "outputs", "checkpoints", "checked"))
     assert "machines" not in chartgen("check", "--set", "nodes=31").stderr
+
+
+def test_lint_shows_how_much_it_checked(folder: Path) -> None:
+    chart = {"Chart.yaml": "apiVersion: v2\nname: x\nversion: 0.1.0\n", "templates/a.yaml": "kind: ConfigMap\n"}
+    write(folder, {f"charts/x/{name}": text for name, text in chart.items()})
+    versions = ("--kubernetes", "1.32", "--kubernetes", "1.34", "--no-cache")
+    shown = chartgen("lint", "charts/x", *versions).stderr
+    assert "1 chart" in shown
+    assert "2 renders" in shown
+    assert "1.32 and 1.34" in shown

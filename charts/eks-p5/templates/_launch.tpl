@@ -14,7 +14,7 @@ meet "$MASTER_PORT"
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
-{{- if .Run.watched }}
+{{- if or .Run.watched .Run.restarts }}
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.

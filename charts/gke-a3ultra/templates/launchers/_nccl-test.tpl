@@ -19,6 +19,10 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 - --mode
 - {{ $own.mode }}
+{{- if eq $own.mode "calibrate" }}
+- --machine
+- {{ .Values.machineType }}
+{{- end }}
 - --operations
 {{- range $own.operations }}
 - {{ . }}
@@ -63,6 +67,7 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- define "gke-a3ultra.launcher.nccl-test.launch" }}{{ end }}
 {{- define "gke-a3ultra.launcher.nccl-test.beforeRank" }}{{ end }}
 {{- define "gke-a3ultra.launcher.nccl-test.programs" }}
+calibration.py: {{ .Files.Get "files/launchers/nccl-test/calibration.py" | trim | toJson }}
 collectives.py: {{ .Files.Get "files/launchers/nccl-test/collectives.py" | trim | toJson }}
 pairwise.py: {{ .Files.Get "files/launchers/nccl-test/pairwise.py" | trim | toJson }}
 table.py: {{ .Files.Get "files/launchers/nccl-test/table.py" | trim | toJson }}

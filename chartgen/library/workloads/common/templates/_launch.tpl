@@ -4,6 +4,12 @@
 {{- include "<%= chart %>.beforeRendezvous" . }}
 <% endif %>
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "<%= chart %>.rendezvousFlags" . | nindent 4 | trim) | trim }}
+<% if kind.name in ("job", "jobset") %>
+{{- with .Values.run.spares }}
+
+{{ $.Files.Get "files/spares.sh" | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
+{{- end }}
+<% endif %>
 {{- if .Run.transport }}
 
 {{ .Files.Get "files/transport.sh" | trim }}
