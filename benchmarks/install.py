@@ -22,7 +22,6 @@ from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.rehearse import install_setup, prepare_stage
 from chartgen.rehearsal.simulated_nodes import create_machines
-from chartgen.releases.helm_release import Place
 from chartgen.releases.plan import plan_release
 
 ROUNDS = 9
@@ -38,7 +37,7 @@ def prepare(plane: ControlPlane) -> None:
     start_controllers(plane, stage.controllers)
     create_machines(plane.cluster, stage.pools)
     plane.cluster.apply(chain.from_iterable(stage.substitutes.values()))
-    install_setup(stage, Place(kubeconfig=plane.kubeconfig))
+    install_setup(stage, plane.kubeconfig)
 
 
 def measure(chart: Path, rounds: int = ROUNDS) -> list[Figure]:
