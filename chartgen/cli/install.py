@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
     from chartgen.kube import Cluster
-    from chartgen.releases import Rollout
     from chartgen.releases.helm_release import Place
     from chartgen.releases.history import RevisionRecord
     from chartgen.releases.preflight import Diagnosis
+    from chartgen.releases.rollout import Rollout
 
 # What an upgrade without the files of the installation lacks; the release has them.
 _OF_FILES = ("program-is-named", "file-of-the-run-is-given")
@@ -118,7 +118,8 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
 
 def _action(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> tuple[str, RevisionRecord | None]:
     """Return the action, and the last revision; fail at once when an existing or missing release does not allow it."""
-    from chartgen.releases import check_existence, survey_release
+    from chartgen.releases.rollout import check_existence
+    from chartgen.releases.state import survey_release
 
     state = survey_release(cluster, options["release"], place.namespace)
     if options.get("or_install") and state.last is None:
@@ -132,8 +133,8 @@ def _prepare(
 ) -> Rollout:
     from chartgen.composer.origin import Foreign, origin_of
     from chartgen.helm.manifests import objects, render
-    from chartgen.releases import prepare
     from chartgen.releases.plan import plan_objects
+    from chartgen.releases.rollout import prepare
 
     release = options["release"]
     rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
