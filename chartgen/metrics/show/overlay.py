@@ -24,7 +24,7 @@ class ComparedRun(NamedTuple):
 
 
 class Overlay(NamedTuple):
-    """Panels of a run with the lines of others, the first and last step, and what each kind of line is."""
+    """Panels of a run with the lines of its baselines, the first and last step, and what each kind of line is."""
 
     panels: list[Panel]
     first: int
