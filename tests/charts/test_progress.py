@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,9 @@ def test_what_cannot_be_written_is_no_progress(attempt: Callable[[int], int], tm
     record.unlink()
     record.mkdir()
     assert [attempt(number) for number in (1, 2, 3)] == [1, 1, 93]
+    record.rmdir()
+    os.mkfifo(record)
+    assert attempt(4) == 93
 
 
 def test_few_restarts_are_counted_by_the_controller_alone(tmp_path: Path) -> None:
