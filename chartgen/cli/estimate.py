@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,10 +82,13 @@ def estimate(
     """
     from chartgen.checks.speed import budget_of, speed_on
     from chartgen.composer.target import load_target
+    from chartgen.errors import ChartgenError
 
     found = []
     for name in targets:
-        values = decided(find_chart(name, path, values_only=True), read_values(dict(options), name))
+        values = read_values(dict(options), name)
+        with suppress(ChartgenError):  # the reason is in the answer
+            values = decided(find_chart(name, path, values_only=True), values)
         speed = speed_on(load_target(name, library(path)), values)
         found.append((speed, budget_of(speed, tokens, price) if tokens else None))
     if output == "json":
