@@ -19,10 +19,12 @@ from chartgen.data import prices
 from chartgen.data.models import Architecture, find_architecture
 from chartgen.errors import ChartgenError, Problem
 from chartgen.estimator import Estimate, Range, Run, estimate_run
-from chartgen.estimator.tables import hardware_of, months_of, speed_table
+from chartgen.estimator.tables import calibrated, hardware_of, months_of, speed_table
 from chartgen.helm.values import Values
 
 _HOUR = 3600.0
+# Below this share of the estimated speed a run is worth a look.
+_SLOW = 0.7
 _DAY = 24 * _HOUR
 # Months before NeMo 25.09 that an image without a month in its name counts as.
 _LONG_AGO = 12.0
@@ -33,13 +35,13 @@ class JobSpeed:
     """The estimated speed of a job on a target; without figures if none can be given.
 
     Args:
-        target: The target's name.
         machine_type: The machine type.
         gpu: The GPU model.
         gpus: GPUs of the run.
         tokens_per_step: Tokens that one step trains.
         estimate: The figures; None without any.
         reason: Why it has none; empty otherwise.
+        price: The user's price of one GPU for an hour; None = not given.
     """
 
     target: str
@@ -49,6 +51,7 @@ class JobSpeed:
     tokens_per_step: int
     estimate: Estimate | None
     reason: str = ""
+    price: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,6 @@ class Budget:
 def estimate(target: Target, values: Values) -> Estimate:
     """Estimate how fast a job will train, without a cluster.
 
-    Args:
-        target: The target.
-        values: The user's layers.
-
     Raises:
         ChartgenError: No figure can be given: for the program, the model, the GPU or the precision, or because sizes do
             not divide each other.
@@ -92,10 +91,6 @@ def estimate(target: Target, values: Values) -> Estimate:
 
 def speed_on(target: Target, values: Values) -> JobSpeed:
     """Return the estimated speed of a job, or the reason why it has none.
-
-    Args:
-        target: The target.
-        values: The user's layers.
 
     Raises:
         ChartgenError: A value does not fit the schema.
@@ -113,7 +108,13 @@ def speed_of(job: Job) -> JobSpeed:
     found = None if isinstance(run, str) else estimate_run(run)
     reason = run if isinstance(run, str) else "" if found else f"{job.machine.gpu} has no peak for {run.precision}"
     tokens = 0 if isinstance(run, str) else run.global_batch * run.sequence
-    return JobSpeed(job.target.name, job.machine.name, job.machine.gpu, job.world, tokens, found, reason)
+    price = _own_figures(job).get("price")
+    return JobSpeed(job.target.name, job.machine.name, job.machine.gpu, job.world, tokens, found, reason, price)
+
+
+def _own_figures(job: Job) -> Mapping[str, float]:
+    """Return what the user's values know of the machine type."""
+    return dict((job.values.get("estimate") or {}).get(job.machine.name) or {})
 
 
 def budget_of(speed: JobSpeed, tokens: float, price: float | None = None) -> Budget | None:
@@ -122,16 +123,78 @@ def budget_of(speed: JobSpeed, tokens: float, price: float | None = None) -> Bud
     Args:
         speed: The estimated speed.
         tokens: Tokens of the whole training.
-        price: Price of one GPU for an hour; None = the list price of the machine type, if known.
+        price: Price of one GPU for an hour; None = that of the values, or the list price, if known.
     """
     if speed.estimate is None:
         return None
+    price = speed.price if price is None else price
     seconds = speed.estimate.step_seconds.times(tokens / speed.tokens_per_step)
     listed = prices.list_price(speed.machine_type) if price is None else None
     rate = listed.price if listed else price
     hours = seconds.times(speed.gpus / _HOUR)
     source = f"US dollars, list price of {listed.date}: {listed.source}" if listed else ""
     return Budget(tokens, seconds.times(1 / _DAY), hours, None if rate is None else hours.times(rate), rate, source)
+
+
+def describe_speed(speed: JobSpeed, steps: int) -> str:
+    """Return the estimate in one line: the time of a step, and of all with their cost; empty without figures."""
+    if speed.estimate is None:
+        return ""
+    text = f"{range_text(speed.estimate.step_seconds)} s a step"
+    budget = budget_of(speed, float(steps * speed.tokens_per_step)) if steps else None
+    if budget:
+        # tests and trials take minutes
+        days = budget.days.middle >= 1
+        time = range_text(budget.days if days else budget.days.times(24))
+        text += f", {time} {'days' if days else 'hours'} for {steps:,} steps"
+    if budget and budget.cost and budget.price:
+        source = (
+            f"list price of {budget.price_source.partition('list price of ')[2][:7]}"
+            if budget.price_source
+            else "your price"
+        )
+        text += f", {range_text(budget.cost)} at {budget.price:g} for a GPU and hour, {source}"
+    return text
+
+
+def range_text(found: Range) -> str:
+    """Return a range as text, to three digits."""
+    return f"{_digits(found.middle)} ({_digits(found.low)} to {_digits(found.high)})"
+
+
+def _digits(value: float) -> str:
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def why_slow(job: Job, seconds: float) -> Problem | None:
+    """Return the likeliest reason why a step takes far longer than estimated; None where nothing shows that it does.
+
+    Args:
+        seconds: The measured time of a step, without the first ones.
+    """
+    if job.values["profile"]["enabled"]:
+        return None
+    found = speed_of(job).estimate
+    if found is None or seconds <= max(found.step_seconds.high, found.step_seconds.middle / _SLOW):
+        return None
+    share = found.step_seconds.middle / seconds
+    expected = f"{range_text(found.step_seconds)} s"
+    return Problem(
+        f"a step takes {seconds:.3g} s, estimated {expected}: {share:.0%} of that speed", hint=_reason(job, found)
+    )
+
+
+def _reason(job: Job, found: Estimate) -> str:
+    """Return the likeliest reason: what nothing else checks comes first."""
+    values = job.values
+    if job.nodes > 1 and values["network"]["transportCheck"] != "fail":
+        return "with network.transportCheck fail, the run stops if NCCL fell back to TCP"
+    if old := next((what for what in found.unmeasured if what.startswith("software")), ""):
+        return f"try a newer image: no measured run had this {old}"
+    data = values["data"]
+    if (data["name"] or data["prefixes"]) and not data["stage"]:
+        return "if GPUs wait for data: try data.stage, or a run without data sets for comparison"
+    return "find a slow machine: launcher nccl-test, mode pairs; or compare `chartgen fit`"
 
 
 def run_of_job(job: Job) -> Run | str:
@@ -142,6 +205,7 @@ def run_of_job(job: Job) -> Run | str:
     hardware = hardware_of(job.machine.model, job.machine.name) if job.machine.model else None
     if hardware is None:
         return f"the speeds of GPU {job.machine.gpu} are not known"
+    hardware = calibrated(hardware, _own_figures(job))
     model = architecture_of(job)
     if model is None:
         return f"the sizes of the model of {job.own[job.launcher.own_model]} are not known"

@@ -122,9 +122,9 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     from chartgen.checks import check as check_job
     from chartgen.checks.automatic import FITTING, decide
     from chartgen.checks.chart_refusals import unchecked_refusals
+    from chartgen.checks.outline import outline
     from chartgen.checks.rules import rules_for
     from chartgen.findings import exit_code, row_of
-    from chartgen.releases.plan import outline
 
     findings = check_job(chart, values)
     seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}

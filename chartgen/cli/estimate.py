@@ -6,7 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,16 +79,20 @@ def estimate(
       chartgen estimate gke-a4 --preset llama3.1-405b
       chartgen estimate gke-a3mega gke-a4 oke-h100 --preset llama3-70b --set nodes=8 --tokens 1T
     """
-    from chartgen.checks.speed import budget_of, speed_on
+    from chartgen.checks.speed import JobSpeed, budget_of, speed_on
     from chartgen.composer.target import load_target
     from chartgen.errors import ChartgenError
 
     found = []
     for name in targets:
-        values = read_values(dict(options), name)
-        with suppress(ChartgenError):  # the reason is in the answer
-            values = decided(find_chart(name, path, values_only=True), values)
-        speed = speed_on(load_target(name, library(path)), values)
+        try:
+            values = decided(find_chart(name, path, values_only=True), read_values(dict(options), name))
+            speed = speed_on(load_target(name, library(path)), values)
+        except ChartgenError as error:
+            if len(targets) == 1:
+                raise
+            # the others are compared all the same
+            speed = JobSpeed(name, "", "", 0, 0, None, str(error.problems[0]))
         found.append((speed, budget_of(speed, tokens, price) if tokens else None))
     if output == "json":
         rows = [_row(*each) for each in found]
@@ -128,7 +131,7 @@ def _show(speed: JobSpeed, budget: Budget | None) -> None:
     _show_figures(speed.estimate)
     if budget:
         click.echo(f"  {'training':10} {_range(budget.days)} days, {_range(budget.gpu_hours)} GPU hours")
-        for label, text in _cost(budget):
+        for label, text in _cost(budget, speed.machine_type):
             click.echo(f"  {label:10} {text}")
 
 
@@ -152,9 +155,11 @@ def _parts(made: StepTime) -> str:
     return ", ".join(f"{name} {seconds / made.seconds:.0%}" for name, seconds in names.items())
 
 
-def _cost(budget: Budget) -> Iterator[tuple[str, str]]:
+def _cost(budget: Budget, machine: str) -> Iterator[tuple[str, str]]:
     if budget.cost is None:
-        yield "cost", "no list price is known: give yours with --price"
+        from chartgen.data.prices import why_unpriced
+
+        yield "cost", f"no public price ({why_unpriced(machine) or 'unknown'}): give yours with --price"
         return
     yield "cost", f"{_range(budget.cost)} at {budget.price:g} for a GPU and hour"
     if budget.price_source:
@@ -162,11 +167,9 @@ def _cost(budget: Budget) -> Iterator[tuple[str, str]]:
 
 
 def _range(found: Range) -> str:
-    return f"{_number(found.middle)} ({_number(found.low)} to {_number(found.high)})"
+    from chartgen.checks.speed import range_text
 
-
-def _number(value: float) -> str:
-    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
+    return range_text(found)
 
 
 def _compare(found: list[tuple[JobSpeed, Budget | None]]) -> None:

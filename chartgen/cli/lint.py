@@ -12,6 +12,7 @@ import click
 from chartgen.cli.completion import complete_target
 from chartgen.cli.options import layer_options, note, path_option, read_values, workload_option
 from chartgen.cli.output import emit, known_rules, show_answer
+from chartgen.visible import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,11 +84,12 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
         note(f"lint does not use {SETTINGS}, which a pull request may change: name folders with --path")
     values = read_values(options)
     settings = Settings.of(Path.cwd(), charts, path, values, **_given(options))
-    checked: list[str] = []
-    findings = lint_all(settings, partial(_steps, verbose=options["verbose"], charts=checked))
+    checked: list[Outcome] = []
+    findings = lint_all(settings, partial(_steps, verbose=options["verbose"], checked=checked))
     if options["write_baseline"]:
         _write_baseline(findings, options["write_baseline"])
         return
+    _show_extent(checked)
     output, file = options["output"], options["output_file"]
     if output == "text" and file is None:
         _show(findings)
@@ -115,9 +117,9 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _steps(name: str, done: Outcome, *, verbose: bool, charts: list[str]) -> None:
+def _steps(name: str, done: Outcome, *, verbose: bool, checked: list[Outcome]) -> None:
     """Report a checked chart: its hidden findings, if asked the duration of each step, else on a terminal its name."""
-    charts.append(name)
+    checked.append(done)
     steps = [f"{step.name} {step.seconds:.2f} s" for step in done.steps or ()] if verbose else []
     state = "unchanged" if done.steps is None else "checked"
     parts = [", ".join(steps) or state] if verbose or sys.stderr.isatty() else []
@@ -125,6 +127,17 @@ def _steps(name: str, done: Outcome, *, verbose: bool, charts: list[str]) -> Non
         parts.append(f"{done.hidden} of good practice not shown, --level style shows them")
     if parts:
         note(f"{name}: {'; '.join(parts)}")
+
+
+def _show_extent(checked: list[Outcome]) -> None:
+    """Report how much was checked: charts, renders and versions of Kubernetes."""
+    from chartgen.data.compatibility import version
+
+    renders = [each for done in checked for each in done.renders]
+    parts = [f"{counted(len(renders), 'render')} for Kubernetes {' and '.join(sorted({*renders}, key=version))}"]
+    unchanged = sum(done.steps is None for done in checked)
+    parts = [*(parts if renders else []), *([f"{unchanged} unchanged since the last lint"] if unchanged else [])]
+    note(f"checked {counted(len(checked), 'chart')}: {', '.join(parts) or 'nothing to render'}")
 
 
 def _list(form: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chartgen.helm.values import Values
     from chartgen.metrics.read.collect import Log
     from chartgen.metrics.report_data import RunFigures, Wanted
-    from chartgen.metrics.show.compare import Comparison
+    from chartgen.metrics.show.overlay import ComparedRun
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 # Option -> fact that it sets.
@@ -70,7 +70,14 @@ _COUNT = click.IntRange(min=1)
     "--peak", default="", help="What the MFU is a share of: bf16, fp8, fp4 or TFLOPS; default: the precision."
 )
 @click.option("--price", type=click.FloatRange(min=0), help="Price of one machine for an hour.")
-@click.option("--baseline", help="A log or --output json of an earlier run, or published:MODEL.")
+@click.option("--gpu-price", type=click.FloatRange(min=0), help="Price of one GPU for an hour, instead.")
+@click.option("--currency", default="", metavar="NAME", help="Currency of the price, such as EUR.")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    help="A log or --output json of an earlier run, run:N of this log, or published:MODEL; repeatable.",
+)
 @click.option("--fail-below", type=click.FloatRange(min=0), metavar="PERCENT", help="Exit 1 when slower by more.")
 @click.option("--plot", type=_FILE, help="Also draw the run: .svg.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="Of --plot.")
@@ -101,8 +108,8 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     from chartgen.metrics.read.log import read_logs
     from chartgen.metrics.report_data import read_out
 
-    fail_below, baseline = options["fail_below"], options["baseline"]
-    if fail_below is not None and not baseline:
+    fail_below, baselines = options["fail_below"], options["baselines"]
+    if fail_below is not None and not baselines:
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
     values = read_values(options)
     log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs, _patterns(values)), [])
@@ -111,16 +118,19 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
         return
     wanted = _wanted(options, facts, values)
     figures = read_out(log, wanted)
-    compared = _compare(figures, baseline, wanted) if baseline else None
+    others = _compare(figures, baselines, wanted, log)
+    compared = others[0].comparison if others else None
+    if output == "text" and not prometheus and options["run"] is None:
+        _show_runs(log, wanted)
     labels = {"release": logs[0]} if _is_release(logs) else {}
-    _print(figures, compared, "prometheus" if prometheus else output, labels)
-    _draw(figures, logs[0] if _is_release(logs) else Path(figures.log.places[0]).name, options)
+    _print(figures, others, "prometheus" if prometheus else output, labels)
+    _draw(figures, logs[0] if _is_release(logs) else Path(figures.log.places[0]).name, options, others)
     for notice in figures.notices:
         click.echo(f"{click.style(notice.severity, fg='yellow')}: {notice}", err=True)
     if compared and compared.other and fail_below is not None:
         problem = f"--fail-below does not judge runs that differ: {'; '.join(compared.notes)}"
         raise ChartgenError(
-            Problem(problem, baseline, hint="name a baseline with the same batch, machines and precision")
+            Problem(problem, baselines[0], hint="name a baseline with the same batch, machines and precision")
         )
     slower = compared is not None and fail_below is not None and compared.change * 100 < -fail_below
     if slower or any(notice.severity == "error" for notice in figures.notices):
@@ -132,7 +142,7 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
     rows = log.bandwidths
     from chartgen.metrics.show.bandwidth import bandwidth_lines, best, plot_bandwidths
 
-    refused = [f"--{name}" for name in ("report", "baseline", "run") if options[name]]
+    refused = [f"--{name.removesuffix('s')}" for name in ("report", "baselines", "run") if options[name]]
     refused += [f"--{form}" if form == "prometheus" else f"--output {form}"] if form not in ("text", "json") else []
     if refused:
         problem = f"a test of the network has no {', '.join(refused)}"
@@ -184,7 +194,7 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], values: Value
         sources.append((name, {key: value for key, value in model.items() if key != "sequenceLength"}))
     if values.layers:
         sources.append(("the values", _facts_of(values, options)))
-    keys = ("window", "attention", "peak", "price", "run")
+    keys = ("window", "attention", "peak", "price", "run", "gpu_price", "currency")
     return Wanted(**{key: options[key] for key in keys}, facts=sources)
 
 
@@ -207,13 +217,28 @@ def _patterns(values: Values) -> LinePatterns | None:
     return patterns_of(values.data)
 
 
-def _compare(figures: RunFigures, baseline: str, wanted: Wanted) -> Comparison:
+def _compare(figures: RunFigures, baselines: tuple[str, ...], wanted: Wanted, log: Log) -> list[ComparedRun]:
+    if not baselines:
+        return []
     from chartgen.metrics.show.compare import compare_runs
+    from chartgen.metrics.show.overlay import ComparedRun
 
-    return compare_runs(figures, baseline, wanted)
+    return [ComparedRun(name, *compare_runs(figures, name, wanted, log)) for name in baselines]
 
 
-def _print(figures: RunFigures, compared: Comparison | None, form: str, labels: dict[str, str]) -> None:
+def _show_runs(log: Log, wanted: Wanted) -> None:
+    """Print a table of the runs in a log with several."""
+    from chartgen.metrics.choose_run import count_runs
+    from chartgen.metrics.report_data import read_out
+    from chartgen.metrics.show.text import run_table
+
+    if (count := count_runs(log)) > 1:
+        for line in run_table([read_out(log, wanted._replace(run=number)) for number in range(1, count + 1)]):
+            click.echo(line)
+        click.echo()
+
+
+def _print(figures: RunFigures, compared: list[ComparedRun], form: str, labels: dict[str, str]) -> None:
     if form == "prometheus":
         from chartgen.metrics.show.prometheus import exposition
 
@@ -226,7 +251,7 @@ def _print(figures: RunFigures, compared: Comparison | None, form: str, labels: 
     elif form == "json":
         from chartgen.metrics.show.export import NAME, as_dict
 
-        show_answer(NAME, {**as_dict(figures), "baseline": compared})
+        show_answer(NAME, {**as_dict(figures), "baseline": compared[0].comparison if compared else None})
     else:
         from chartgen.metrics.show.text import lines
 
@@ -237,17 +262,17 @@ def _print(figures: RunFigures, compared: Comparison | None, form: str, labels: 
 
             for line in bandwidth_lines(figures.log.bandwidths):
                 click.echo(f"{'network':<11} {line}")
-        if compared:
-            click.echo(f"{'baseline':<11} {compared.sentence}")
-            for note in compared.notes:
-                click.echo(f"{'':<11} {note}")
+        for each in compared:
+            click.echo(f"{'baseline':<11} {each.comparison.sentence}")
+            for line in each.comparison.notes:
+                click.echo(f"{'':<11} {line}")
 
 
-def _draw(figures: RunFigures, run: str, options: dict[str, Any]) -> None:
+def _draw(figures: RunFigures, run: str, options: dict[str, Any], compared: list[ComparedRun]) -> None:
     if options["plot"]:
         from chartgen.metrics.show.svg import plot
 
-        plot(figures, options["plot"], options["theme"])
+        plot(figures, options["plot"], options["theme"], compared)
         note(f"wrote {options['plot']}")
     if options["report"]:
         from datetime import datetime, timezone
@@ -256,5 +281,5 @@ def _draw(figures: RunFigures, run: str, options: dict[str, Any]) -> None:
         from chartgen.metrics.show.html import html_report
 
         written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        write_whole(options["report"], html_report(figures, run=run, written=written))
+        write_whole(options["report"], html_report(figures, run=run, written=written, compared=compared))
         note(f"wrote {options['report']}")

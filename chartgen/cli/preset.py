@@ -13,7 +13,7 @@ from chartgen.visible import one_line
     "config",
     required=True,
     metavar="CONFIG.JSON|FOLDER|REPOSITORY",
-    help="A model of the Hugging Face hub: its config.json, its folder, or its name in your cache, such as Qwen/Qwen3-8B.",
+    help="A model of the Hugging Face hub: its config.json or folder, or its name in your cache, as Qwen/Qwen3-8B.",
 )
 @click.option("--name", default="", help="Name of the model; default: the folder of the file.")
 def preset(config: str, name: str) -> None:

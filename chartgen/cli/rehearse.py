@@ -20,6 +20,7 @@ from chartgen.cli.options import (
     read_values,
     show_plan,
     target_argument,
+    team_option,
     values_options,
     workload_option,
 )
@@ -45,10 +46,12 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Time without progress, such as 90s, until it is given up; default: 120s, and 1s for every 10 machines.",
 )
+@click.option("--no-build", is_flag=True, help="Exit 3 instead of building programs that cannot be downloaded.")
+@team_option
 @workload_option
 @output_option
 @path_option
-def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -> None:
+def rehearse(target: str, path: tuple[Path, ...], output: str, *, no_build: bool, **options: Any) -> None:
     """Install a release on a throw-away control plane with simulated machines, print the verdict, remove it all.
 
     etcd, Kubernetes, the queue and the job controllers are real; the machines are simulated, so no training runs.
@@ -64,10 +67,17 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -
 
     chart = find_chart(target, path, options["workload"], values_only=True)
     values = decided(chart, read_values(options))
-    result = rehearse_target(load_target(target, library(path)), values, on_plan=show_plan, progress=note, **options)
+    options |= {"on_plan": show_plan, "progress": note, "may_build": lambda names: not no_build and _agrees(names)}
+    result = rehearse_target(load_target(target, library(path)), values, **options)
     _show(result, output)
     if not result.verdict.ok:
         sys.exit(3 if result.verdict.overloaded else 1)
+
+
+def _agrees(names: list[str]) -> bool:
+    """Ask on a terminal before minutes of building."""
+    question = f"{', '.join(names)}: not here. Build them? It takes minutes, once"
+    return not (sys.stdin.isatty() and sys.stderr.isatty()) or click.confirm(question, default=True, err=True)
 
 
 def _show(result: Rehearsal, output: str) -> None:
@@ -75,9 +85,8 @@ def _show(result: Rehearsal, output: str) -> None:
     if output == "json":
         show_answer("rehearsal/v1", result)
         return
-    click.echo(
-        f"Verdict: {plan.release} {_word(verdict)} on {result.machines} simulated machines ({verdict.seconds:.1f} s)"
-    )
+    simulated = counted(result.machines, "simulated machine")
+    click.echo(f"Verdict: {plan.release} {_word(verdict)} on {simulated} ({verdict.seconds:.1f} s)")
     queue = f"by queue {plan.queue}" if plan.queue else "without a queue"
     click.echo(f"  admitted    {'yes, ' + queue if verdict.admitted else 'no'}")
     click.echo(

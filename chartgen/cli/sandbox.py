@@ -19,6 +19,7 @@ from chartgen.cli.options import (
     path_option,
     read_values,
     target_argument,
+    team_option,
     values_options,
 )
 from chartgen.cli.output import show_answer
@@ -39,6 +40,7 @@ def sandbox() -> None:
 @click.option("--name", default="sandbox", show_default=True, help="Name of the sandbox.")
 @click.option("--machines", type=click.IntRange(min=0), help="Simulated machines; default: the values' nodes.")
 @click.option("--setup/--no-setup", default=True, help="Install the setup chart, or leave that to you.")
+@team_option
 @output_option
 @path_option
 def sandbox_up(target: str, name: str, output: str, path: tuple[Path, ...], **options: Any) -> None:

@@ -24,9 +24,10 @@ _KINDS = ("target", "fragment", "launcher", "workload", "preset")  # click needs
 @click.argument("name", shell_complete=complete_definition)
 @click.option("--kind", type=click.Choice(_KINDS), help="For a name that several kinds have.")
 @click.option("--target", default="", shell_complete=complete_target, help="Of a preset, with the target's overlay.")
+@click.option("--files", is_flag=True, help="Print the files that it consists of, to copy from.")
 @output_option
 @path_option
-def show(name: str, kind: str | None, target: str, output: str, path: tuple[Path, ...]) -> None:
+def show(name: str, kind: str | None, target: str, files: bool, output: str, path: tuple[Path, ...]) -> None:
     """Show a target, fragment, launcher or workload kind, or print the values of a preset.
 
     Of a target: which fragment fills which slot of its pods. Of a fragment or launcher: its keys, files, rules and
@@ -36,17 +37,27 @@ def show(name: str, kind: str | None, target: str, output: str, path: tuple[Path
     \b
     Examples:
       chartgen show gke-a3mega
-      chartgen show infiniband
+      chartgen show infiniband --files
       chartgen show llama3-70b --target gke-a3mega
     """
     found = library(path)
     chosen = kind or _kind_of(name, found)
-    if chosen == "preset":
+    if files and chosen != "preset":
+        _show_files(found.find(chosen, name))
+    elif chosen == "preset":
         _show_preset(name, target, output, found)
     elif chosen == "target":
         _show_target(name, output, found)
     else:
         _show_part(name, chosen, output, found)
+
+
+def _show_files(path: Path) -> None:
+    from chartgen.helm.yaml import read_text
+
+    for file in sorted(path.rglob("*.*")) if path.is_dir() else [path]:
+        if file.is_file() and file.suffix != ".pyc":
+            emit(f"# {file.relative_to(path.parent)}\n{read_text(file)}")
 
 
 def _kind_of(name: str, found: Library) -> str:

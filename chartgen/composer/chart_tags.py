@@ -44,8 +44,6 @@ class Tags:
 
     Args:
         target: The target, with the fragments of the workload kind.
-        workload: The workload kind.
-        chart: The chart's name.
         setup: Whether the chart is of what is installed once.
         marks: Receives the lines of the sources; None = they are not wanted.
         rules: Composes the lines of the chart's rules.
@@ -70,7 +68,6 @@ class Tags:
         """Fill in the tags of a text.
 
         Args:
-            text: The text.
             path: Its file; only tags of chartgen's own files may be any expression.
             launcher: The launcher that the text is of.
             gpus: Whether the text is for runs with GPUs alone, or without; None: it asks when Helm renders it.
@@ -314,6 +311,8 @@ class Tags:
         """Return a part of a launcher as templates include it: shell without a template of Helm's is a file."""
         if name.endswith(".sh") and "{{" not in launcher.parts.get(name, "{{"):
             return f'{{{{ .Files.Get "files/launchers/{launcher.name}/{name}" }}}}'
+        if name == "files.yaml" and launcher.writes_config:
+            return f'{{{{ include "{self.chart}.configFile" (list . "{launcher.name}") }}}}'
         return self._part(launcher, name)
 
     def _as_json(self, launcher: Launcher, name: str) -> str:

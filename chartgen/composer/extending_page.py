@@ -7,26 +7,44 @@ from collections.abc import Iterable, Iterator
 from chartgen.composer import fragment, launcher, policies, target, workload
 from chartgen.composer.definition import Field
 from chartgen.composer.library import BUILTIN, Library
-from chartgen.composer.vocabulary import Word, facts, helpers, keys, slots
+from chartgen.composer.vocabulary import Word, helpers, keys, slots
 
 _HEAD = """\
 # Targets, fragments and launchers of your own: reference
 
 `chartgen new target|fragment|launcher NAME` writes a skeleton. [Add a cloud](../how-to/add-a-cloud.md) is a complete
-example, [Rules](rules.md) describes `rules.yaml`. `chartgen list slots`, `helpers` and `facts` print the tables
-below, also as JSON and with your own fragments (`--path`).
+example, [Rules](rules.md) describes `rules.yaml` and the facts that it names. `chartgen list slots` and `helpers` print
+the tables below, also as JSON and with your own fragments (`--path`); `chartgen show NAME --files` prints the files of
+any definition.
 """
 _FRAGMENT = """\
 A fragment: a folder with this file and any of the slots below, `values.yaml`, `values.schema.json`,
 `rules.yaml`, `manifests/*.yaml` (objects of each run) and `setup/*.yaml` (objects of the setup chart)."""
-_LAUNCHER = f"""\
-A launcher: a folder with this file and any of {", ".join(f"`{part}`" for part in launcher.PARTS)},
-`values.yaml`, `values.schema.json` and `rules.yaml`."""
+_LAUNCHER = """\
+A launcher: a folder with this file, `values.yaml` and `values.schema.json` of its values below `launchers.NAME`,
+`rules.yaml`, and any of these files:
+
+| file | content |
+|---|---|
+| `config.yaml` | the program's configuration, made from values; the user's `launchers.NAME.config` is merged over it |
+| `args.yaml` | list of arguments. Where it names `/etc/chartgen/NAME.yaml`, `config.yaml` becomes that file |
+| `files.yaml` | other files in `/etc/chartgen`: name -> text |
+| `env.yaml` | variables, as in the slot of that name |
+| `mounts.yaml` | list of `mountPath`, `from` (a path below `/data`, `/outputs` or `/scratch`) and `readOnly` |
+| `beforeLaunch.sh`, `beforeRank.sh` | as in the slots of that name |
+| `launch.sh` | bash that sets the array `launch`: the command that starts the processes of a machine |
+| `validate.tpl` | as in a fragment |
+| `program.sh` or `program.py` | the program, where the image has none; other Python files are its modules |
+
+In templates `.Run.config` is the configuration, and `{{ include "<%= chart %>.leaves" (list MAP "") | fromYaml }}` is a
+map as {dotted key: value}, for programs that take such options. In its environment a program finds `NNODES`,
+`NODE_RANK` (none in kinds of Ray), and with GPUs `GPUS_PER_NODE`, `MASTER_ADDR`, `MASTER_PORT`, `RUN_DIRECTORY` and
+`CHECKPOINT_DIRECTORY`; torchrun adds `RANK`, `LOCAL_RANK` and `WORLD_SIZE` where `processes` is `gpu`."""
 _TARGET = "A target: the machines of a cloud, and what a chart for them consists of."
 _POLICY = """\
 A policy: what every pod and object of all targets has ([policies](../how-to/policies.md)). Texts of labels,
 annotations, variables and pods may contain `{{ expressions }}` of Helm."""
-_DEFINITIONS: dict[str, tuple[str, dict[str, Field]]] = {
+DEFINITIONS: dict[str, tuple[str, dict[str, Field]]] = {
     "`targets/NAME.yaml`": (_TARGET, target.FIELDS),
     "`fragments/NAME/fragment.yaml`": (_FRAGMENT, fragment.FIELDS),
     "`launchers/NAME/launcher.yaml`": (_LAUNCHER, launcher.FIELDS),
@@ -68,31 +86,24 @@ _HELPERS = """\
 Include a helper with `{{ include "<%= chart %>.NAME" . }}`, or with the list that it takes. A helper of a fragment
 exists in charts that list the fragment. Its result is text: convert it with `int64`, `fromYaml` or `fromYamlArray`.
 """
-_FACTS = "Rules name values by their dotted keys, and these facts. `each` is the item of a rule's `each`.\n"
 
 
 def extending_page() -> str:
     """Return the page in Markdown, without a mark of its generator."""
     library = Library((BUILTIN,))
     text = _HEAD
-    for title, (meaning, fields) in _DEFINITIONS.items():
+    for title, (meaning, fields) in DEFINITIONS.items():
         text += f"\n## {title}\n\n{meaning}\n\n{_table(('key', 'type', 'meaning'), _rows(keys(fields)))}"
     text += f"\n## Slots\n\n{_SLOTS}\n"
     text += _table(("slot", "content", "what it fills"), _rows(slots(library)))
-    text += "".join(f"\n`{slot.name}`:\n\n```{_language(slot.name)}\n{slot.example}```\n" for slot in slots(library))
     text += f"\n## Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
-    own = [helper for helper in helpers(library) if (BUILTIN / "fragments" / helper.fragment).is_dir()]
-    text += _table(("helper", "fragment", "result"), [(f"`{word.name}`", word.fragment, word.meaning) for word in own])
-    return f"{text}\n## Facts of rules\n\n{_FACTS}\n{_table(('fact', 'type', 'meaning'), _rows(facts(library)))}"
+    rows = [(f"`{word.name}`", word.fragment, word.meaning) for word in helpers(library)]
+    return text + _table(("helper", "fragment", "result"), rows)
 
 
 def _rows(words: Iterable[Word]) -> Iterator[tuple[str, str, str]]:
     for word in words:
         yield f"`{word.name}`", word.kind, f"{word.meaning}; required" if word.required else word.meaning
-
-
-def _language(name: str) -> str:
-    return {"yaml": "yaml", "sh": "bash"}.get(name.rpartition(".")[2], "text")
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -54,7 +54,7 @@ FIELDS = {
     "appliesTo": Field(
         "string",
         "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod that runs a program, those of data"
-        " programs too. Only a policy is in the other pods: MPI's master, Ray's head and submitter, those of setup",
+        " programs too. Only a policy is in all of the others: MPI's master, Ray's head and submitter, etcd, setup's",
         enum=("gpu", "always"),
     ),
     "when": Field(

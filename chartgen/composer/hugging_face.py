@@ -212,9 +212,9 @@ def _left(document: Document, given: dict[str, Plain], sizes: dict[str, int], fa
     found = []
     if kind not in _FAMILIES:
         hint, differs = f"{_RECIPE}, or check every layer", "may differ"
-        for other, what, option in _IMPLIED:
+        for other, what, own in _IMPLIED:
             if other.match(kind):
-                hint, differs = f"Megatron-Bridge has {option} in launchers.megatron-bridge.config", f"lack its {what}"
+                hint, differs = f"Megatron-Bridge has {own} in launchers.megatron-bridge.config", f"lack its {what}"
         message = f"model_type {kind} is not a portable family; {family} is the nearest, and its layers {differs}"
         found.append(document.problem(message, ("model_type",) if "model_type" in given else (), hint))
     if "intermediate_size" not in taken and "moe_intermediate_size" in taken and _has_dense(given):

@@ -127,6 +127,14 @@ class Launcher:
         return [name for name in self.parts if name.endswith(".py") and name != self.own_program]
 
     @property
+    def writes_config(self) -> bool:
+        """Return whether config.yaml becomes the file that the arguments name, without a files.yaml that writes it."""
+        file = f"/etc/chartgen/{self.name}.yaml"
+        return {"config.yaml", "files.yaml"} & {*self.parts} == {"config.yaml"} and file in self.parts.get(
+            "args.yaml", ""
+        )
+
+    @property
     def default_image(self) -> str:
         """Return the default image as a phrase for messages."""
         return self.image or (f"that of {self.same_as}" if self.same_as else "none: build your own")

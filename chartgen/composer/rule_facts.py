@@ -110,3 +110,12 @@ FACTS = {
     "unknownNames": Fact(_TEXTS, "other names in args of the form $(name)"),
     "measures": Fact(_TEXT, "the collective that own.binary measures; empty without one"),
 }
+# Those of chartgen's own rules alone: they follow its programs and may change with any version.
+INTERNAL = frozenset(
+    {
+        *("pipelineLayers", "stageOption", "ownLayers", "otherLayers", "otherStages", "stageSizes", "stageUnit"),
+        *("queryGroups", "ffnHiddenSize", "recompute.granularity", "recompute.method", "recompute.layers"),
+        *("learningRate", "minLearningRate", "evaluationShare", "describesModel", "stepPatterns", "given"),
+        *("overridden", "abbreviated", "samples", "iterations", "knownNames", "unknownNames", "measures"),
+    }
+)

@@ -44,8 +44,9 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
     parts.append((str(BUILTIN / "launchers" / SCHEMA_FILE), {"definitions": definitions}))
     for launcher in target.launchers:
         own = launcher.path / SCHEMA_FILE
-        properties = shared | (read_schema(own) if own.is_file() else {})
-        parts.append((str(own), _nested("launchers", launcher.name, {"type": "object", "properties": properties})))
+        schema = launcher_schema(own) if own.is_file() else {}
+        schema = {"type": "object", **schema, "properties": shared | schema.get("properties", {})}
+        parts.append((str(own), _nested("launchers", launcher.name, schema)))
     # a site file or preset of the target is for all its charts
     others = {launcher.name: _left_out(launcher.name, target) for launcher in target.left_out}
     parts.append(
@@ -218,6 +219,16 @@ def read_schema(path: Path) -> dict[str, Any]:
         ChartgenError: It is not JSON, or not an object.
     """
     return _parse(read_text(path), path)
+
+
+def launcher_schema(path: Path) -> dict[str, Any]:
+    """Read the schema of a launcher's values, also in the earlier form: the map of their schemas alone.
+
+    Raises:
+        ChartgenError: As `read_schema`.
+    """
+    schema = read_schema(path)
+    return schema if isinstance(schema.get("properties"), dict) else {"properties": schema}
 
 
 def _nested(*keys_and_schema: Any) -> dict[str, Any]:

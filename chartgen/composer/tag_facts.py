@@ -8,7 +8,7 @@ from chartgen.composer.fragment import Fragment
 from chartgen.composer.target import Target
 from chartgen.composer.workload import Workload
 
-_MACHINE = "name gpus gpu capacity labels taints fabric"
+_MACHINE = "name gpus gpu peak capacity labels taints fabric"
 _CONTRACT = "reports links device devices why refuted_by"
 _FRAGMENT = "name description requires conflicts workloads gpu_only when transport privileges sub_paths sources"
 # not `parts`, which reads files: it is a function of its own

@@ -9,12 +9,15 @@ from pathlib import Path
 
 from chartgen.composer.definition import Field
 from chartgen.composer.library import BUILTIN, Library
-from chartgen.composer.rule_facts import FACTS
+from chartgen.composer.rule_facts import FACTS, INTERNAL
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.helm.yaml import read_text
 
-# Of the files of every chart, those whose definitions are of use in a fragment; the others build the pod itself.
-_COMMON = ("_helpers.tpl", "_accessors.tpl", "_settings.tpl", "_data.tpl", "_facts.tpl")
+# The helpers for authors; chartgen's own files alone include its others, which may change with any version.
+PUBLIC = (
+    *("fullname", "labels", "run", "runDirectory", "home", "machine", "gpu", "nodes", "gpusPerNode", "worldSize"),
+    *("globalBatch", "setting", "dataPrefixes", "merge", "storeName", "storePath", "storeVolume"),
+)
 _DEFINED = re.compile(
     r'\{\{-?\s*/\*(?P<meaning>(?:(?!\*/).)*)\*/\s*-?\}\}\n\{\{-?\s*define\s+"<%= chart %>\.(?P<name>[^"]+)"', re.DOTALL
 )
@@ -25,7 +28,6 @@ class Word:
     """One slot, helper, fact or key.
 
     Args:
-        name: Its name.
         meaning: One sentence or two.
         kind: Shape of a slot, type of a fact or key; empty for a helper.
         fragment: The fragment that must be listed for the helper to exist; empty for every chart.
@@ -49,21 +51,20 @@ def slots(_library: Library) -> Iterator[Word]:
 
 
 def helpers(library: Library) -> Iterator[Word]:
-    """Yield every documented template helper: those of every chart, then those of fragments."""
-    folder = BUILTIN / "workloads" / "common" / "templates"
-    for name in _COMMON:
-        yield from _defined(folder / name)
+    """Yield the template helpers for authors: those of every chart, then those of fragments."""
+    for path in sorted((BUILTIN / "workloads" / "common" / "templates").glob("_*.tpl")):
+        yield from (word for word in _defined(path) if word.name in PUBLIC)
     for fragment in library.names("fragment"):
         path = library.find("fragment", fragment) / "helpers.tpl"
         if path.is_file():
-            yield from _defined(path, fragment)
+            own = not library.is_builtin(path)
+            yield from (word for word in _defined(path, fragment) if own or word.name in PUBLIC)
 
 
 def facts(_library: Library) -> Iterator[Word]:
-    """Yield every fact that a rule may name beside values."""
-    for name, fact in FACTS.items():
-        kind = fact.schema["type"]
-        yield Word(name, fact.meaning, kind if isinstance(kind, str) else " or ".join(kind))
+    """Yield the facts for rules of authors, which name them beside values."""
+    for name in (each for each in FACTS if each not in INTERNAL):
+        yield Word(name, FACTS[name].meaning, FACTS[name].schema["type"])
 
 
 VOCABULARY: dict[str, Callable[[Library], Iterator[Word]]] = {"slots": slots, "helpers": helpers, "facts": facts}

@@ -140,7 +140,7 @@ class Architecture:
 
     def attention_operations(self, sequence: int) -> float:
         """Return the FLOPs of scores and values for one token, forward; half of them are masked (causal)."""
-        both = self.latent["plain"] + self.latent["rotary"] + self.latent["value"] if self.latent else 0
+        both = sum(self.latent.get(part, 0) for part in ("plain", "rotary", "value"))
         width = self.heads * (both or 2 * self.head_dimension)
         near = self.window.get("layers", 0)
         seen = self.window.get("size", 0)
@@ -151,6 +151,13 @@ class Architecture:
         """Return the FLOPs of state spaces for one token, forward, as Megatron-LM core_v0.19.0 counts them."""
         of_mamba = self.mamba
         return 7 * of_mamba["heads"] * of_mamba["headSize"] * of_mamba["state"] * of_mamba["layers"] if of_mamba else 0
+
+    def state_values(self) -> float:
+        """Return the values of states that one token accounts for: each chunk of 128 tokens has one (chunk_size)."""
+        of_mamba = self.mamba
+        return (
+            of_mamba["heads"] * of_mamba["headSize"] * of_mamba["state"] * of_mamba["layers"] / 128 if of_mamba else 0
+        )
 
     def operations(self, sequence: int) -> float:
         """Return the FLOPs that training takes for one token: forward, and twice as many backward."""
@@ -167,6 +174,14 @@ class Architecture:
 
     def _latent(self) -> Iterator[Matrix]:
         size, layers, heads = self.latent, self.attention_layers, self.heads
+        if "output" in size:
+            width, rank = heads * self.head_dimension, size["outputGroups"] * size["output"]
+            yield Matrix(self.hidden, size["query"] + self.head_dimension, layers)
+            yield Matrix(size["query"], width, layers)
+            # each group of heads has its own part of the output's first factor
+            yield Matrix(width, size["output"], layers)
+            yield Matrix(rank, self.hidden, layers)
+            return
         yield Matrix(self.hidden, size["query"] + size["keyValue"] + size["rotary"], layers)
         yield Matrix(size["query"], heads * (size["plain"] + size["rotary"]), layers)
         yield Matrix(size["keyValue"], heads * (size["plain"] + size["value"]), layers)

@@ -26,11 +26,15 @@ class ListPrice(NamedTuple):
 
 def list_price(machine: str) -> ListPrice | None:
     """Return the list price of a machine type's GPU; None where no public page is known."""
-    row = _prices().get(machine)
+    row = _table()["prices"].get(machine)
     return ListPrice(float(row["price"]), str(row["date"]), row["source"]) if row else None
 
 
+def why_unpriced(machine: str) -> str:
+    """Return why a machine type has no list price; empty where it has one, or is not listed."""
+    return next((reason for reason, machines in _table()["unpriced"].items() if machine in machines), "")
+
+
 @lru_cache(maxsize=1)
-def _prices() -> dict[str, Any]:
-    rows: Any = require_map(load_file(_FILE), _FILE.name)["prices"]
-    return dict(rows)
+def _table() -> dict[str, Any]:
+    return require_map(load_file(_FILE), _FILE.name)

@@ -75,7 +75,7 @@ def _unmeasured(run: Run) -> Iterator[tuple[str, str]]:
     newest = months_of(measured["software"][1])
     if run.model.name not in measured["models"]:
         yield "model", f"model {run.model.name}"
-    if run.hardware.gpu not in measured["gpus"]:
+    if run.hardware.gpu not in measured["gpus"] and not run.hardware.measured:
         yield "gpu", f"GPU {run.hardware.gpu}"
     if run.precision not in measured["precisions"]:
         yield "precision", f"precision {run.precision}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chartgen.data.models import Architecture
 
@@ -23,6 +23,7 @@ class Hardware:
         family: The constant that its speed depends on; empty for none.
         separate: Whether an x86 host launches its kernels.
         fused: Whether recipes fuse experts on it.
+        measured: Speed of matrix products by number format, beside the usual one, and of launches, where measured.
     """
 
     gpu: str
@@ -35,6 +36,7 @@ class Hardware:
     family: str = ""
     separate: int = 0
     fused: int = 0
+    measured: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,6 @@ class Run:
     """One training run; parallel sizes as in Megatron's options.
 
     Args:
-        model: The model.
-        hardware: Its GPUs.
         gpus: Number of GPUs.
         precision: Number format of matrix products: bf16, fp8, mxfp8, nvfp4.
         sequence: Tokens of a sample.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,18 @@ def hardware_of(gpu: Gpu, machine: str = "") -> Hardware | None:
         return None
     network = speed_table()["networks"].get(machine, row["network"])
     return Hardware(gpu.model, gpu.tflops, gpu.nvlink, **{**row, "network": network})
+
+
+def calibrated(hardware: Hardware, measured: Mapping[str, float]) -> Hardware:
+    """Return hardware as fast as mode calibrate of nccl-test measured it, beside the GPU that is the reference.
+
+    Args:
+        hardware: What the data sheet promises.
+        measured: TFLOP/s by number format, GB/s of memory, launches a millisecond; some of them.
+    """
+    usual = speed_table()["reference"].get(hardware.gpu, {})
+    share = {name: measured[name] / figure for name, figure in usual.items() if name in measured}
+    return replace(hardware, memory=hardware.memory * share.get("memory", 1.0), measured=share)
 
 
 def months_of(container: str) -> float | None:

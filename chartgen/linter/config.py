@@ -1,6 +1,7 @@
 """Lint settings of a repository: `[tool.chartgen.lint]` in pyproject.toml, or `[lint]` in chartgen.toml.
 
-Paths in them, and links, must lie inside the repository."""
+Paths in them, and links, must lie inside the repository.
+"""
 
 from __future__ import annotations
 

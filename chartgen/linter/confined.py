@@ -11,7 +11,7 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -32,11 +32,13 @@ class Outcome:
     Args:
         steps: The completed steps; None when nothing has changed since the last lint.
         hidden: Number of findings of good practice that are left out because they were not requested.
+        renders: Kubernetes version of each render.
     """
 
     findings: list[Finding]
     steps: list[LintStep] | None = None
     hidden: int = 0
+    renders: Sequence[str] = ()
 
 
 def confined(name: str, work: Callable[[], Outcome], limits: Limits) -> Outcome:
@@ -96,7 +98,8 @@ def _as_json(work: Callable[[], Outcome]) -> dict[str, Any]:
     except (Exception, RecursionError, MemoryError) as error:  # noqa: BLE001 - one chart must not end the lint of the rest
         return {"stopped": f"{type(error).__name__}: {error}"[:500]}
     steps = None if done.steps is None else [[step.name, step.seconds, step.findings] for step in done.steps]
-    return {"findings": [row_of(finding) for finding in done.findings], "steps": steps, "hidden": done.hidden}
+    rows = [row_of(finding) for finding in done.findings]
+    return {"findings": rows, "steps": steps, "hidden": done.hidden, "renders": [*done.renders]}
 
 
 def _confine(limits: Limits) -> None:
@@ -153,4 +156,5 @@ def _outcome(name: str, data: dict[str, Any]) -> Outcome:
     if data.get("raised"):
         raise _ENDED[data["raised"]](finding.problem for finding in findings)
     steps = data.get("steps", [])
-    return Outcome(findings, None if steps is None else [LintStep(*step) for step in steps], data.get("hidden", 0))
+    done = None if steps is None else [LintStep(*step) for step in steps]
+    return Outcome(findings, done, data.get("hidden", 0), data.get("renders", ()))

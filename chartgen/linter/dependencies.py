@@ -1,4 +1,4 @@
-"""What Helm does not render: missing dependencies, its refusals, each reason once, and objects that it installs unchanged.
+"""What Helm does not render: missing dependencies, its refusals, and objects that it installs unchanged.
 
 Helm rejects a chart whose `charts/` lacks dependencies, as a checkout of a repository often does: lint leaves them out.
 """

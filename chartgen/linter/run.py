@@ -226,7 +226,8 @@ def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
     done = run_steps(subject, settings.limits.step)
     if key:
         cache.remember(key, done.findings)
-    return _without_ignored(Outcome(done.findings, done.steps), subject.chart, settings.config)
+    renders = [rendering.kubernetes for rendering in done.renderings]
+    return _without_ignored(Outcome(done.findings, done.steps, renders=renders), subject.chart, settings.config)
 
 
 def _without_ignored(done: Outcome, chart: Chart, config: Config) -> Outcome:

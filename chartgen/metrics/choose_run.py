@@ -42,6 +42,11 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
     return _cut(log, runs, at), runs[at][2], notices
 
 
+def count_runs(log: Log) -> int:
+    """Return the number of runs in a log."""
+    return len(_runs(log))
+
+
 def _is_fresh(log: Log, begin: int) -> bool:
     """Report whether the steps start from the first one after all planned steps.
 
@@ -81,7 +86,9 @@ def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     until = log.track.when[end] if end < len(log.track) and behind == section else inf
     behind = max(behind, section + 1)
     run = Log(log.track.part(begin, end), log.places[0])
-    run.places, run.sections, run.size = log.places, log.sections[:behind], log.size
+    ends = [begin for begin, _ in log.parts[1:]] + [len(log.track)]
+    kept = [place for (first, place), last in zip(log.parts, ends, strict=True) if first < end and last > begin]
+    run.places, run.sections, run.size = tuple(kept) or log.places, log.sections[:behind], log.size
     run.broken, run.first_broken, run.bandwidths = log.broken, log.first_broken, log.bandwidths
 
     def belongs(each: Checkpoint | Mark) -> bool:

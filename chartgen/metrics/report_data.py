@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from chartgen.metrics.figures.flops import Attention
 
 
+# Steps that show the speed of a run; the first ones do not count.
+_ENOUGH = 20
+
+
 class Wanted(NamedTuple):
     """The options of a readout.
 
@@ -43,6 +47,8 @@ class Wanted(NamedTuple):
         price: Price per machine and hour; None = no cost.
         facts: Sources of facts besides the log, with their facts.
         run: Number of the run in a log with several, from 1; None = the last.
+        gpu_price: Price per GPU and hour, instead of the machine's.
+        currency: Currency of the price.
     """
 
     window: str = ""
@@ -51,6 +57,8 @@ class Wanted(NamedTuple):
     price: float | None = None
     facts: Sequence[tuple[str, Mapping[str, Any]]] = ()
     run: int | None = None
+    gpu_price: float | None = None
+    currency: str = ""
 
 
 class RunFigures(NamedTuple):
@@ -165,7 +173,7 @@ def _figures(
     speed, doubts = without_impossible(speed, None if isinstance(peak, FigureNote) else peak, facts)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
-    cost = cost_of(wanted.price, facts, timeline.wall_seconds, speed.tokens) if wanted.price is not None else None
+    cost = None if wanted.price is wanted.gpu_price is None else _cost(wanted, facts, timeline, speed)
     absent = [each for each in (peak, cost) if isinstance(each, FigureNote)]
     peak = None if isinstance(peak, FigureNote) else peak
     return RunFigures(
@@ -194,9 +202,29 @@ def _figures(
             *backwards,
             *doubts,
             *([] if doubts else missing(speed, facts, timed=seconds is not None)),
+            *(_slow(wanted.facts, facts, window, times) if times and not doubts else []),
             *absent,
         ],
     )
+
+
+def _cost(wanted: Wanted, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | FigureNote:
+    price, per_gpu = (wanted.price or 0, False) if wanted.gpu_price is None else (wanted.gpu_price, True)
+    wall, tokens = timeline.wall_seconds, speed.tokens
+    return cost_of(price, facts, wall, tokens, per_gpu=per_gpu, currency=wanted.currency)
+
+
+def _slow(
+    sources: Sequence[tuple[str, Mapping[str, Any]]], facts: Facts, window: Window, times: Times
+) -> list[FigureNote]:
+    """Return that the run is far slower than estimated, unless it is too short, or not the one of the values."""
+    job = next((source["job"] for _, source in sources if "job" in source), None)
+    if job is None or len(window) < _ENOUGH or (facts.get("gpus"), facts.get("batch")) != (job.world, job.global_batch):
+        return []
+    from chartgen.checks.speed import why_slow
+
+    found = why_slow(job, times.median)
+    return [FigureNote(found.message, found.hint)] if found else []
 
 
 def _run(log: Log, name: str) -> array[float]:

@@ -12,8 +12,10 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from chartgen.errors import MissingToolError, Problem
@@ -55,9 +57,27 @@ def build_engines(names: Iterable[str], *, progress: Progress | None = None) -> 
     missing = [name for name, path in found.items() if path is None]
     if missing:
         go = find_go()
-        for number, name in enumerate(missing, 1):
-            found[name] = _build_locked(go, engine(name), f"({number} of {len(missing)})", report)
+        with _ended_by_sigterm():
+            for number, name in enumerate(missing, 1):
+                found[name] = _build_locked(go, engine(name), f"({number} of {len(missing)})", report)
     return {name: path for name, path in found.items() if path is not None}
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end Go and remove the draft, as Ctrl-C does; only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _build_locked(go: str, wanted: Engine, position: str, report: Progress) -> Path:

@@ -9,10 +9,10 @@ import shutil
 import tarfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -170,12 +170,18 @@ def _reason(error: Exception) -> str:
     return (str(reason) or type(reason).__name__).splitlines()[0]  # urllib reports a circle of redirects in three
 
 
+MayBuild: TypeAlias = Callable[[list[str]], bool]
 MIRROR = "CHARTGEN_ENGINES_MIRROR"
 _UNKNOWN = "chartgen knows no checksum of an official program"
 
 
-def get(names: Iterable[str], *, progress: Progress | None = None) -> dict[str, Path]:
+def get(
+    names: Iterable[str], *, progress: Progress | None = None, may_build: MayBuild | None = None
+) -> dict[str, Path]:
     """Find engines, download those that are missing, and build those that cannot be downloaded.
+
+    Args:
+        may_build: Receives the names of those that must be built, and returns whether to; default: they are built.
 
     Returns:
         The program of each engine.
@@ -187,7 +193,7 @@ def get(names: Iterable[str], *, progress: Progress | None = None) -> dict[str, 
     report = progress or (lambda _: None)
     wanted = list(names)
     if missing := [name for name in wanted if find_engine(name) is None]:
-        _get(missing, _mirror(), report)
+        _get(missing, _mirror(), report, may_build)
     return {name: require(name) for name in wanted}
 
 
@@ -201,10 +207,13 @@ def _mirror() -> str:
     return value
 
 
-def _get(missing: list[str], mirror: str, report: Progress) -> None:
+def _get(missing: list[str], mirror: str, report: Progress, may_build: MayBuild | None) -> None:
     silent: set[str] = set()
     reasons = {name: _download(engine(name), mirror, silent, report) for name in missing}
     left = [name for name, reason in reasons.items() if reason]
+    if left and may_build and not may_build(left):
+        hint = "`chartgen engines get` builds them, once"
+        raise MissingToolError(Problem(f"{', '.join(left)}: not here, and to be built", hint=hint))
     try:
         build_engines(left, progress=report)
     except MissingToolError as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.node_pools import PODS_OF_A_NODE, node_pool
@@ -14,7 +17,7 @@ from chartgen.composer.target import Target
 from chartgen.data.compatibility import lock
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
-from chartgen.helm.values import Values
+from chartgen.helm.values import Values, merge_values
 from chartgen.kube import CRD, RAYJOB, Cluster, Object
 from chartgen.kube.controllers import INSTALLED, group_of
 from chartgen.kube.node_pool import NodePool
@@ -26,7 +29,7 @@ from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
 from chartgen.rehearsal.controllers.webhooks import namespace_object
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.engine_download import get
+from chartgen.rehearsal.engine_download import MayBuild, get
 from chartgen.rehearsal.foreign import (
     foreign_claims,
     foreign_classes,
@@ -55,6 +58,7 @@ CONTROLLERS = (
     *((group, "devices") for group in _DEVICES),
 )
 SETUP_RELEASE = "setup"
+NO_TEAMS: Mapping[str, Values] = MappingProxyType({})
 # A common machine for pods without GPUs: an MPI master, or the pods of a data program.
 _CPU_CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": PODS_OF_A_NODE}
 
@@ -84,7 +88,7 @@ class RehearsalStage:
         pools: The machines: those of the run, and some without GPUs for other pods.
         controllers: Names of the controllers.
         setup: The setup chart; None without a setup.
-        values: The user's layers, also for the setup chart.
+        setups: Namespace and values of each release of the setup chart.
         substitutes: Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests;
             none for what simulated pods start without.
         device_classes: Classes of the devices that the run claims.
@@ -94,7 +98,7 @@ class RehearsalStage:
     pools: tuple[NodePool, ...]
     controllers: tuple[str, ...]
     setup: Chart | None
-    values: Values
+    setups: tuple[tuple[str, dict[str, Any]], ...]
     substitutes: dict[str, list[Object]]
     device_classes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
@@ -114,8 +118,10 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     workload: str | None = None,
     machines: int | None = None,
     timeout: float | None = None,
+    teams: Mapping[str, Values] = NO_TEAMS,
     on_plan: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
+    may_build: MayBuild | None = None,
 ) -> Rehearsal:
     """Install a release of a target on a throw-away control plane, judge whether it runs, and remove everything.
 
@@ -123,23 +129,26 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         workload: The workload kind; default the target's.
         machines: Number of simulated machines; default the number that the run requests.
         timeout: Seconds without progress until the rehearsal gives up; by default more for more machines.
+        teams: Namespace -> values of another release of the setup chart in it, above the others.
         on_plan: Receives the plan before anything starts.
+        may_build: Receives the programs that must be built, and returns whether to; default: they are built.
 
     Raises:
         ChartgenError: The values do not fit, or the release is rejected.
         MissingToolError: Helm or an engine is missing.
     """
     helm_release.check_name(release)
-    get(["helm"], progress=progress)
+    get(["helm"], progress=progress, may_build=may_build)
     chart = compose(target, workload)
     planned = plan_release(chart, values, release, namespace)
     if on_plan:
         on_plan(planned)
     count = planned.nodes if machines is None else machines
-    stage = prepare_stage(chart, target, values, planned, count)
+    stage = prepare_stage(chart, target, values, planned, count, teams)
     report = progress or (lambda _: None)
     for assumption in assumptions(target, planned):
         report(f"assuming that {assumption}")
+    get(engines.needed_engines(stage.controllers), progress=report, may_build=may_build)
     with _stage_plane(stage, report) as plane:
         report(f"installing release {release}")
         helm_release.install(chart, release, values.data, helm_release.Place(namespace, kubeconfig=plane.kubeconfig))
@@ -155,6 +164,7 @@ def open_sandbox(
     *,
     machines: int | None = None,
     setup: bool = True,
+    teams: Mapping[str, Values] = NO_TEAMS,
     progress: Progress | None = None,
 ) -> Sandbox:
     """Start a sandbox with a target's simulated machines, controllers and setup chart; see `sandbox.up`.
@@ -163,17 +173,18 @@ def open_sandbox(
         values: The user's layers, for the setup chart.
         machines: Number of simulated machines; default the values' `nodes`.
         setup: Whether to install the setup chart; its controllers always run.
+        teams: As for `rehearse`.
     """
     get(["helm"], progress=progress)
     chart = compose(target)
     planned = plan_release(chart, values, "sandbox", "default")
-    stage = prepare_stage(chart, target, values, planned, planned.nodes if machines is None else machines)
+    stage = prepare_stage(chart, target, values, planned, planned.nodes if machines is None else machines, teams)
     get(engines.needed_engines(stage.controllers), progress=progress)
 
     def prepare(plane: ControlPlane) -> None:
         _create_substitutes(plane.cluster, stage, progress)
         if setup:
-            install_setup(stage, helm_release.Place(kubeconfig=plane.kubeconfig), progress)
+            install_setup(stage, plane.kubeconfig, progress)
 
     return up(
         name,
@@ -185,16 +196,25 @@ def open_sandbox(
     )
 
 
-def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, machines: int) -> RehearsalStage:
+def prepare_stage(
+    chart: Chart,
+    target: Target,
+    values: Values,
+    planned: Plan,
+    machines: int,
+    teams: Mapping[str, Values] = NO_TEAMS,
+) -> RehearsalStage:
     """Return the environment of a target's releases.
 
     Args:
         chart: The chart of the release.
         planned: The plan of its release, with the requirements beside the setup chart.
         machines: Number of simulated machines of the planned type.
+        teams: As for `rehearse`.
     """
     setup = compose_setup(target, chart.origin.workload if isinstance(chart.origin, Composed) else None)
-    made = objects(render(setup, SETUP_RELEASE, "default", values.data)) if setup else []
+    setups = (("default", values.data), *((team, merge_values(values.data, own.data)) for team, own in teams.items()))
+    made = [item for place, data in setups if setup for item in objects(render(setup, SETUP_RELEASE, place, data))]
     every = [*made, *objects(render(chart, planned.release, planned.namespace, values.data))]
     claims, classes = foreign_claims(every, planned.namespace), foreign_classes(every)
     substitutes = {f"claim {name}": [simulated_driver(), *claim] for name, claim in claims.items()}
@@ -213,9 +233,9 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     offered = machine._replace(capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
     found = (item["metadata"].get("namespace") for item in made)
-    namespaces = tuple(dict.fromkeys([planned.namespace, *filter(None, found)]))
+    namespaces = tuple(dict.fromkeys([planned.namespace, *teams, *filter(None, found)]))
     own_setup = setup if made else None
-    return RehearsalStage(pools, controllers, own_setup, values, substitutes, claimed_classes(every), namespaces)
+    return RehearsalStage(pools, controllers, own_setup, setups, substitutes, claimed_classes(every), namespaces)
 
 
 def assumptions(target: Target, planned: Plan) -> Iterator[str]:
@@ -238,24 +258,25 @@ def assumed(target: Target, planned: Plan) -> dict[str, str]:
     return {name: size for name, size in planned.requests.items() if planned.gpus and name not in listed}
 
 
-def install_setup(stage: RehearsalStage, place: helm_release.Place, progress: Progress | None = None) -> None:
-    """Install a stage's setup chart, if any."""
-    if stage.setup:
+def install_setup(stage: RehearsalStage, kubeconfig: Path, progress: Progress | None = None) -> None:
+    """Install a stage's setup chart, if any, in each of its namespaces."""
+    if not (chart := stage.setup):
+        return
+    for namespace, values in stage.setups:
         if progress:
-            progress(f"installing {stage.setup.name}")
-        helm_release.install(stage.setup, SETUP_RELEASE, stage.values.data, place)
+            progress(f"installing {chart.name} in namespace {namespace}")
+        helm_release.install(chart, SETUP_RELEASE, values, helm_release.Place(namespace, kubeconfig=kubeconfig))
 
 
 @contextmanager
 def _stage_plane(stage: RehearsalStage, report: Progress) -> Iterator[ControlPlane]:
     """Yield a new control plane with the stage on it, for the time of a `with` block."""
-    get(engines.needed_engines(stage.controllers), progress=report)
     crds = crds_of(stage.controllers)
     with ControlPlane(device_classes=stage.device_classes, crds=crds, progress=report) as plane:
         start_controllers(plane, stage.controllers, progress=report)
         create_machines(plane.cluster, stage.pools, progress=report)
         _create_substitutes(plane.cluster, stage, report)
-        install_setup(stage, helm_release.Place(kubeconfig=plane.kubeconfig), report)
+        install_setup(stage, plane.kubeconfig, report)
         yield plane
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
-from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
+from chartgen.checks.outline import batch_sizes, layout_lines, layout_sizes, machine_line, recovery
+from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
-from chartgen.releases.recovery import recovery
 
-_SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
+# Seconds: 8 to 10 on a lent H100 (docs/explanation/resilience.md); eight GPUs need longer to begin than one.
+_EXAMINATION = 20
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Plan:
         program: The launcher.
         image: The program's image.
         nodes: Machines, one pod each; an MPI master is not counted. Without GPUs: pods.
+        spares: Those of them that take the place of lost ones.
         machine: Machine type.
         gpus: GPUs of all machines; 0 for programs that prepare data.
         parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor if set, and the
@@ -42,7 +44,9 @@ class Plan:
         logs: The run's directory, and the location of /outputs; empty when the program has none.
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
+        examined: Whether machines are examined before the run starts.
         recovery: What brings a training run back after a failure: checkpoints, restarts, hang; empty without one.
+        estimate: Estimated time and cost in one line; empty without.
     """
 
     release: str
@@ -53,6 +57,7 @@ class Plan:
     program: str
     image: str
     nodes: int
+    spares: int
     machine: str
     gpus: int
     parallelism: dict[str, int]
@@ -63,7 +68,9 @@ class Plan:
     logs: str
     apis: frozenset[str]
     requests: dict[str, str]
+    examined: bool = False
     recovery: dict[str, str] = field(default_factory=dict)
+    estimate: str = ""
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -93,50 +100,28 @@ def plan_objects(
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
     plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
-    return replace(plan, recovery=dict(recovery(job))) if job and job.trains else plan
+    plan = replace(plan, examined=any("examine.py" in (item.get("data") or {}) for item in rendered))
+    if job is None or not job.trains:
+        return plan
+    return replace(plan, recovery=dict(recovery(job)), estimate=describe_speed(speed_of(job), plan.steps))
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield a plan as lines of (label, text)."""
     yield "release", f"{plan.release} in namespace {plan.namespace}, chart {plan.chart}"
     yield "run", f"{plan.kind} {plan.run}"
-    yield _machines(plan.nodes, plan.machine, plan.gpus)
-    yield from _training(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    yield machine_line(plan.nodes, plan.machine, plan.gpus, plan.spares)
+    if plan.examined:
+        yield "examination", f"about {_EXAMINATION} s on each machine before the start (run.examine)"
+    yield from (
+        layout_lines(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
+    )
+    if plan.estimate:
+        yield "estimate", plan.estimate
     yield "image", plan.image
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
     yield from plan.recovery.items()
-
-
-def outline(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield what a job's values alone determine of its plan, without Helm, as lines of (label, text)."""
-    values, owns = job.values, job.launcher.owns
-    gpus = 0 if job.launcher.task == "data" else job.world
-    storage, queue = values.get("storage", {}), values.get("queue", {})  # a target of one's own may lack both
-    outputs = storage.get("outputs", {}).get("from", "")
-    yield _machines(job.nodes, values["machineType"], gpus)
-    yield "program", job.launcher.name
-    if job.trains and "parallelism.tensor" in owns:
-        yield from _training(_sizes(values, gpus), _batch(values, gpus), int(values["steps"]))
-    yield "image", job.image or "none"
-    yield "queue", queue.get("name") or "none"
-    yield "outputs", outputs or "none"
-    if job.trains:
-        yield from recovery(job)
-
-
-def _machines(nodes: int, machine: str, gpus: int) -> tuple[str, str]:
-    return ("machines", f"{nodes} x {machine} = {gpus} GPUs") if gpus else ("pods", f"{nodes} without GPUs")
-
-
-def _training(sizes: dict[str, int], batch: dict[str, int], steps: int) -> Iterator[tuple[str, str]]:
-    shown = {name: size for name, size in sizes.items() if size > 1 or name in ("tensor", "pipeline", "data")}
-    yield "layout", " x ".join(f"{name} {size}" for name, size in shown.items())
-    yield (
-        "batch",
-        f"{batch['global']} samples a step, {batch['micro']} at a time, {batch['microBatches']} micro-batches",
-    )
-    yield "steps", str(steps or "set by the program's own configuration")
 
 
 def _plan(
@@ -153,7 +138,10 @@ def _plan(
     env, resources = workers.env, container.get("resources") or {}
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
     trains = bool(gpus) and workers.trains and sized
-    sizes = _sizes(values, gpus) if trains else {}
+    # The program knows of no spares.
+    spares = workers.count - int(env.get("NNODES", workers.count)) if gpus else 0
+    working = gpus - spares * int(env.get("GPUS_PER_NODE", 0))
+    sizes = layout_sizes(values, working) if trains else {}
     return Plan(
         release=release,
         namespace=namespace,
@@ -163,10 +151,11 @@ def _plan(
         program=values["launcher"],
         image=container["image"],
         nodes=workers.count,
+        spares=spares,
         machine=values["machineType"],
         gpus=gpus,
         parallelism=sizes,
-        batch=_batch(values, gpus) if trains else {},
+        batch=batch_sizes(values, working) if trains else {},
         steps=int(values["steps"]) if trains else 0,
         queue=workers.queue,
         rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
@@ -174,13 +163,3 @@ def _plan(
         apis=apis,
         requests={**(resources.get("limits") or {}), **(resources.get("requests") or {})},
     )
-
-
-def _sizes(values: dict[str, Any], gpus: int) -> dict[str, int]:
-    given = values["parallelism"]
-    return {name: int(given[name]) for name in _SIZES if given.get(name)} | {"data": data_parallel(values, gpus)}
-
-
-def _batch(values: dict[str, Any], gpus: int) -> dict[str, int]:
-    sizes = {"micro": int(values["batch"]["micro"]), "global": global_batch(values, gpus)}
-    return {**sizes, "microBatches": micro_batches(values, gpus)}

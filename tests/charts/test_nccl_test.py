@@ -26,6 +26,7 @@ from torches import Cluster, is_old
 
 from chartgen.composer.library import BUILTIN
 from chartgen.data.compatibility import lock
+from chartgen.helm.yaml import load, require_map
 
 FOLDER = BUILTIN / "launchers" / "nccl-test"
 sys.path.insert(0, str(FOLDER))
@@ -424,6 +425,21 @@ def test_a_sweep_of_two_machines_measures_and_checks_everything(tmp_path: Path) 
     printed = [table.read_rows(line, "") for line in logs[0].splitlines()]
     assert sum(map(len, printed)) == len(rows)
     assert "NCCL" not in logs[1]
+
+
+def test_a_calibration_writes_values_that_the_chart_takes(tmp_path: Path) -> None:
+    with Cluster(tmp_path, own("mode=calibrate", "maxBytes=64Ki", nodes=1), ("node-a",)) as cluster:
+        cluster.start()
+        codes, logs = cluster.finish()
+    assert codes == [0], logs
+    (figures,) = record(cluster)[1:]
+    assert {"bf16", "memory", "launches"} == figures.keys() - {"machine"}
+    _, _, printed = logs[0].partition("\nestimate:\n")
+    machine, _, numbers = printed.splitlines()[0].strip().partition(": ")
+    assert machine == figures["machine"]
+    values = {**require_map(load(numbers, "values"), "values"), "bf16": 600, "memory": 3000}
+    taken = run(json=(f"estimate={json.dumps({machine: values})}",))
+    assert taken == run()
 
 
 def test_below_the_floor_the_run_fails_and_says_by_how_much(tmp_path: Path) -> None:

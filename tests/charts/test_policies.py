@@ -13,7 +13,7 @@ from userlib import chartgen, write
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.library import open_library
 from chartgen.composer.policies import begins, mirrored
-from chartgen.composer.target import load_target
+from chartgen.composer.target import load_target, with_fragments
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
@@ -70,6 +70,8 @@ USUAL = [
     ("oke-h100", "volcano-job", ("network.mode=sriov",)),
     ("onprem-p8000", "job", ("network.interface=infiniband",)),
 ]
+# The other pods of a run, as `appliesTo` of a fragment lists them.
+WITHOUT_PROGRAM = {"mpimaster", "head", "submitter", "etcd"}
 OTHERS = [
     *("aks-nd", "coreweave", "crusoe", "eks-p6e-gb200", "gke-a3high", "gke-a3ultra", "gke-a4", "gke-a4x", "nebius"),
 ]
@@ -122,6 +124,31 @@ def test_the_example_is_one_short_file() -> None:
 def test_a_policy_holds_in_every_pod_and_object(acme: Path, name: str, kind: str, sets: tuple[str, ...]) -> None:
     chart = compose(load_target(name, open_library([acme])), kind)
     assert_obedient(objects_of(chart, "nodes=2", *sets))
+
+
+@pytest.mark.parametrize(("name", "kind", "sets"), USUAL)
+def test_a_fragment_is_in_every_pod_that_runs_a_program(
+    tmp_path: Path, name: str, kind: str, sets: tuple[str, ...]
+) -> None:
+    parts = {
+        "fragment.yaml": "description: d\nsources: [us]\n",
+        "podSpec.yaml": "priorityClassName: mine\n",
+        "initContainers.yaml": "- name: mine\n  image: a\n",
+        "env.yaml": "- name: MINE\n  value: a\n",
+    }
+    write(tmp_path, {f"fragments/mine/{file}": text for file, text in parts.items()})
+    target = with_fragments(load_target(name, open_library([tmp_path])), ["mine"])
+    values = load_values((), set_values=["nodes=2", *sets])
+    rendered = objects(render(compose(target, kind), RELEASE, NAMESPACE, values.data))
+    kinds = set()
+    for pod in (pod for thing in rendered for pod in pods(thing)):
+        (first, *_) = pod.spec["containers"]
+        if first["name"] not in WITHOUT_PROGRAM:
+            assert pod.spec["priorityClassName"] == "mine"
+            assert "mine" in [each["name"] for each in pod.spec["initContainers"]]
+            assert {"name": "MINE", "value": "a"} in first["env"]
+        kinds.add(first["name"])
+    assert kinds - WITHOUT_PROGRAM
 
 
 @pytest.mark.full

@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from answers import answer
 from rendered import target
+from trainlogs import megatron, steps
 from userlib import chartgen
 
 import chartgen as package
 from chartgen.checks import effective_values
 from chartgen.checks.job import Job
-from chartgen.checks.speed import budget_of, run_of_job, speed_on
+from chartgen.checks.speed import budget_of, run_of_job, speed_of, speed_on, why_slow
 from chartgen.composer.assembly import compose_interface
+from chartgen.composer.library import open_library
+from chartgen.data.prices import list_price, why_unpriced
 from chartgen.errors import ChartgenError
 from chartgen.estimator import Run
 from chartgen.helm.values import Values, load_values
@@ -80,22 +83,116 @@ def test_training_costs_its_gpu_hours() -> None:
     assert "2026-04" in listed.price_source
 
 
+def test_each_machine_type_has_a_dated_price_or_a_reason_for_none() -> None:
+    machines = {machine for name in open_library().names("target") for machine in target(name).machines}
+    for machine in machines:
+        assert bool(list_price(machine)) != bool(why_unpriced(machine)), machine
+    dates = [price.date for machine in machines if (price := list_price(machine))]
+    assert all(re.fullmatch(r"202\d-\d\d", date) for date in dates)
+
+
 def test_one_target_is_one_answer_and_several_are_a_list() -> None:
     result = chartgen("estimate", "gke-a4", "--preset", "llama3.1-405b", "--output", "json")
     one = answer(result.stdout)
     assert one["stepSeconds"]["low"] < one["stepSeconds"]["middle"] < one["stepSeconds"]["high"]
     assert sum(one["made"].values()) == pytest.approx(one["stepSeconds"]["middle"])
     assert one["unmeasured"]
-    words = ("gke-a4", "gke-a3mega", "--preset", "llama2-70b-lora", "--set", "launcher=nemo-1", "--output", "json")
+    words = (
+        "gke-a4",
+        "gke-a3mega",
+        "--preset",
+        "llama2-70b-lora",
+        "--set",
+        "launcher=nemo-1,nodes=4",
+        "--output",
+        "json",
+    )
     several = answer(chartgen("estimate", *words).stdout)["estimates"]
     assert [row["target"] for row in several] == ["gke-a4", "gke-a3mega"]
 
 
-def test_check_explains_the_time_of_a_step() -> None:
-    ran = chartgen("check", "gke-a4", "--preset", "llama3.1-405b", "--explain")
-    (line,) = (line for line in ran.stderr.splitlines() if line.startswith("step "))
-    middle, low, high = map(float, re.findall(r"[0-9.]+", line))
-    assert low < middle < high
+def test_a_job_without_errors_has_its_time_and_cost_in_one_line(tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("storage: {data: {from: 'pvc://data'}, outputs: {from: 'pvc://results'}}\nsteps: 1000\n")
+    words = ("check", "oke-h100", "--preset", "llama3-70b", "-f", str(site), "--set", "nodes=8")
+    (line,) = (line for line in chartgen(*words).stderr.splitlines() if line.startswith("  estimate "))
+    figures = [float(each.replace(",", "")) for each in re.findall(r"[\d,.]*\d", line)]
+    assert figures[1] < figures[0] < figures[2]
+    assert 1000 in figures
+    assert 10 in figures  # dollars of an H100 and hour
+    assert "  estimate " not in chartgen(*words, "--set", "launcher=torchtitan").stderr
+
+
+def job_on(name: str, *sets: str) -> Job:
+    found = target(name)
+    return Job(effective_values(compose_interface(found), values_of("llama3-8b", *sets)), found)
+
+
+def test_prices_of_the_values_win_over_list_prices() -> None:
+    job = job_on("oke-h100", "estimate.BM\\.GPU\\.H100\\.8.price=3", "estimate.other.price=9")
+    own = budget_of(speed_of(job), 1e12)
+    assert own
+    assert (own.price, own.price_source) == (3, "")
+
+
+def test_a_machine_that_was_measured_has_its_own_speed_and_a_narrower_range() -> None:
+    key = "estimate.a3-ultragpu-8g"
+    usual = speed_of(job_on("gke-a3ultra")).estimate
+    slow = speed_of(job_on("gke-a3ultra", f"{key}.bf16=540", f"{key}.memory=3450", f"{key}.launches=77")).estimate
+    assert usual
+    assert slow
+    assert 1.15 < slow.step_seconds.middle / usual.step_seconds.middle < 1.35
+    assert slow.step_seconds.high / slow.step_seconds.low < usual.step_seconds.high / usual.step_seconds.low
+    # a share of the data sheet's peak
+    assert slow.mfu.middle < 0.9 * usual.mfu.middle
+    assert [what for what in usual.unmeasured if what not in slow.unmeasured] == ["GPU h200-141gb"]
+
+
+@pytest.mark.parametrize(
+    ("times", "sets", "slow"),
+    [
+        (1.0, (), False),
+        (1.4, (), False),
+        (3.0, (), True),
+        (3.0, ("profile.enabled=true",), False),
+        (3.0, ("launcher=torchtitan",), False),
+    ],
+)
+def test_a_run_is_slow_only_below_the_range_and_70_percent_of_its_estimate(
+    times: float, sets: tuple[str, ...], slow: bool
+) -> None:
+    figure = speed_of(job_on("gke-a3mega")).estimate
+    assert figure
+    assert (why_slow(job_on("gke-a3mega", *sets), figure.step_seconds.middle * times) is not None) is slow
+
+
+@pytest.mark.parametrize(
+    ("sets", "reason"),
+    [
+        (("nodes=2", "network.transportCheck=warn"), "network.transportCheck"),
+        (("launchers.nemo-1.image=nvcr.io/nvidia/nemo:24.07", "launcher=nemo-1"), "image"),
+        (
+            ("data.name=pile", "launcher=megatron-lm", "launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.06"),
+            "data.stage",
+        ),
+        (("data.name=", "launcher=megatron-lm", "launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.06"), "nccl-test"),
+    ],
+)
+def test_the_likeliest_reason_is_what_nothing_else_has_checked(sets: tuple[str, ...], reason: str) -> None:
+    found = why_slow(job_on("gke-a3mega", *sets), 1e6)
+    assert found
+    assert reason in found.hint
+
+
+@pytest.mark.parametrize(("seconds", "count", "slow"), [(900.0, 40, True), (900.0, 12, False), (0.01, 40, False)])
+def test_metrics_reports_a_run_that_is_far_slower_than_estimated(
+    tmp_path: Path, seconds: float, count: int, slow: bool
+) -> None:
+    log = tmp_path / "training.log"
+    log.write_text(megatron(steps([seconds] * count)))
+    words = ("metrics", str(log), "--target", "gke-a3mega", "-f", str(VALUES / "llama3-8b.yaml"))
+    ran = chartgen(*words, "--set", "batch.global=256")
+    assert ("of that speed" in ran.stderr) is slow, ran.stderr
 
 
 def test_no_figure_at_all_is_a_failure() -> None:

@@ -112,11 +112,11 @@ def test_chart_with_subcharts_is_not_restored(record: RevisionRecord) -> None:
 @pytest.mark.engines
 def test_progress_knows_the_model_from_the_record(record: RevisionRecord) -> None:
     """5 B parameters on 16 GPUs: 2,048 samples of 2,048 tokens in 20 s."""
-    said = progress_of(LINES, record)
+    said = progress_of(LINES, record).text
     assert said.startswith("step 42 of 50, 20 s a step, 209,715 tokens/s, MFU ")
     assert said.endswith("(full attention), 2 min 40 s left")
-    assert progress_of(LINES, None) == "step 42 of 100, 20 s a step, 19 min 20 s left"
-    assert progress_of(["no step yet"], record) == ""
+    assert progress_of(LINES, None).text == "step 42 of 100, 20 s a step, 19 min 20 s left"
+    assert progress_of(["no step yet"], record).text == ""
     stale = replace(record, values={**record.values, "nosuch": 1})
     assert progress_of(LINES, stale) == progress_of(LINES, None)
 

@@ -109,6 +109,13 @@ def test_a_program_for_data_runs_beside_the_machines_with_gpus(tmp_path: Path, m
     assert "creating 1 simulated machines" in lines
 
 
+def test_a_team_whose_namespace_has_a_setup_of_its_own_is_admitted_there() -> None:
+    """The first setup makes the queue of the cluster; that of the team, without the cluster's half, its local queue."""
+    own = {"speech": load_values(set_values=["setup.cluster=false"])}
+    result = rehearse(target(), gpt3("nodes=4", "model.layers=48", "queue.name=speech"), namespace="speech", teams=own)
+    assert result.verdict.ok, result.verdict.reasons
+
+
 def test_a_cloud_of_ones_own_is_rehearsed(tmp_path: Path) -> None:
     """A machine type with capitals and underscores, claims on a class of the cluster and its default, a claim of it."""
     target = userlib.TARGET.replace("box-8", "Standard_ND96isr_H100_v5").replace("workload: jobset", "workload: job")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from rendered import chart
-from userlib import chartgen
+from userlib import chartgen, composed, library, write
 
 from chartgen.composer.assembly import compose
 from chartgen.composer.origin import Composed, Unknown, annotations_of, origin_of
@@ -18,6 +18,8 @@ from chartgen.composer.target import load_target, with_launchers
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.program_errors import HelmError
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load
 
 FEW = ("nccl-test", "megatron-lm")
 
@@ -154,3 +156,30 @@ def test_the_map_of_the_readme_names_what_is_there(name: str, names: tuple[str, 
     assert [path for path in named if not any(fnmatch(each, path) for each in made.files)] == []
     unnamed = [path for path in made.files if path.startswith(("templates/", "files/"))]
     assert [path for path in unnamed if not any(fnmatch(path, each) for each in named)] == []
+
+
+OURS = """\
+description: Our program
+task: train
+processes: gpu
+program: /opt/train.py
+image: example.com/ours:1
+precisions: [bf16]
+sources: [us]
+"""
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("schema", ['{"properties": {"speed": {"type": "integer"}}}', '{"speed": {"type": "integer"}}'])
+def test_a_users_configuration_is_the_file_that_the_arguments_name(tmp_path: Path, schema: str) -> None:
+    library(tmp_path, {"mine/labels.yaml": "example.com/team: a\n"})
+    target = tmp_path / "targets/box.yaml"
+    target.write_text(target.read_text().replace("[nemo-1]", "[ours]"))
+    files = {"launcher.yaml": OURS, "values.yaml": "# -- How fast\nspeed: 3\n", "values.schema.json": schema}
+    files["args.yaml"] = "- --config=/etc/chartgen/ours.yaml\n"
+    files["config.yaml"] = "train:\n  speed: {{ .Values.launchers.ours.speed }}\n"
+    write(tmp_path / "launchers/ours", files)
+    values = load_values(set_values=["launchers.ours.config.train.seed=3"])
+    found = objects(render(composed(tmp_path), "a", "b", values.data))
+    (text,) = (each["data"]["ours.yaml"] for each in found if each["kind"] == "ConfigMap")
+    assert load(text, "ours.yaml").data == {"train": {"speed": 3, "seed": 3}}

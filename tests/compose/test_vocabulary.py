@@ -10,10 +10,10 @@ from answers import answer
 from chart_refusals import refused, values_with
 from userlib import chartgen, composed, library
 
-from chartgen.composer.library import BUILTIN
-from chartgen.composer.rule_facts import FACTS
+from chartgen.composer.rule_facts import FACTS, INTERNAL
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import parse_slot
+from chartgen.composer.vocabulary import PUBLIC
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "extending.md"
 
@@ -24,7 +24,7 @@ def listed(kind: str, *more: str | Path) -> dict[str, dict[str, str]]:
 
 def test_slots_and_facts_are_those_of_the_code() -> None:
     assert [row["name"] for row in listed("slots").values()] == list(SLOTS)
-    assert list(listed("facts")) == list(FACTS)
+    assert list(listed("facts")) == [name for name in FACTS if name not in INTERNAL]
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -33,23 +33,17 @@ def test_the_example_of_a_slot_is_one(slot: str) -> None:
     assert "".join(segment.text for segment in found.segments) == SLOTS[slot].example
 
 
-def test_every_helper_of_a_fragment_is_listed(tmp_path: Path) -> None:
+def test_the_helpers_for_authors_and_those_of_own_fragments_are_listed(tmp_path: Path) -> None:
     own = '{{/* Ports of a machine. */}}\n{{- define "<%= chart %>.ports" -}}8{{- end }}\n'
     found = listed("helpers", "--path", library(tmp_path, {"mine/helpers.tpl": own}))
     assert (found["ports"]["description"], found["ports"]["fragment"]) == ("Ports of a machine.", "mine")
-    defined = {
-        name
-        for path in BUILTIN.glob("fragments/*/helpers.tpl")
-        for name in re.findall(r'define "<%= chart %>\.([^"]+)"', path.read_text())
-    }
-    assert defined - found.keys() == set()
-    assert {"nodes", "gpusPerNode", "gpu", "run", "machine", "labels"} <= found.keys()
+    assert found.keys() == {*PUBLIC, "ports"}
     assert "<%" not in "".join(row["description"] for row in found.values())
 
 
-def test_the_page_names_every_key_slot_helper_and_fact() -> None:
+def test_the_page_names_every_key_slot_and_helper() -> None:
     page = PAGE.read_text()
-    names = [*SLOTS, *FACTS, *listed("helpers"), "machines.NAME.fabric", "nccl.devices", "owns", "rankLabel"]
+    names = [*SLOTS, *listed("helpers"), "machines.NAME.fabric", "nccl.devices", "owns", "rankLabel"]
     assert [name for name in names if f"| `{name}` |" not in page] == []
 
 

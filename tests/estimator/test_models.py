@@ -23,6 +23,7 @@ def test_sizes_lead_to_the_published_parameters(name: str) -> None:
         ("GPT OSS 120B", "gpt-oss-120b"),
         ("LLAMA3.1_405B", "llama3.1-405b"),
         ("qwen3_30b_a3b_pretrain_config", "qwen3-30b-a3b"),
+        ("deepseek_v4_flash_pretrain_config", "deepseek-v4-flash"),
         ("nemotron_3_super_pretrain_config", "nemotron-3-super"),
     ],
 )

@@ -22,9 +22,10 @@ from chartgen.cli import main
 from chartgen.metrics.figures.peak import gpu_name
 from chartgen.metrics.read.log import read_logs
 from chartgen.metrics.report_data import Wanted, read_out
-from chartgen.metrics.show.live import progress_line
+from chartgen.metrics.show.live import live_progress
 from chartgen.metrics.show.panels import Panel, panels
 from chartgen.metrics.show.svg import Scale, StepAxis
+from chartgen.metrics.show.text import amount
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = logs.steps([20.0, 12.0, *[7.125, 7.25] * 14])
@@ -120,6 +121,76 @@ def test_one_run_of_a_log_of_two(folder: Path) -> None:
         assert json.loads(metrics("two.log", *option, "--output", "json").stdout)["steps"]["logged"] == steps
     (folder / "before.log").write_text(logs.megatron(RUN))
     assert metrics("two.log", "--run", "2", "--baseline", "before.log").exit_code == 0
+
+
+def test_a_folder_with_several_runs_is_a_table_that_names_the_file_of_each(folder: Path) -> None:
+    for name, layers, begin, times in (("a", 80, 0, [7.0] * 20), ("b", 32, 900, [2.0] * 30)):
+        text = logs.megatron_arguments(num_layers=layers) + logs.megatron(logs.steps(times), begin=logs.BEGIN + begin)
+        (folder / "runs").mkdir(exist_ok=True)
+        (folder / "runs" / f"{name}.log").write_text(text)
+    shown = metrics("runs").stdout.splitlines()
+    assert [line.split()[:3] for line in shown[1:3]] == [["1", "a.log", "Megatron-LM"], ["2", "b.log", "Megatron-LM"]]
+    assert {"GPUs", "tokens/s", "MFU", "loss", "end"} <= set(shown[0].split())
+    assert "1-20" in shown[1]
+    for number, file in (("1", "a.log"), ("2", "b.log")):
+        found = json.loads(metrics("runs", "--run", number, "--output", "json").stdout)
+        assert [Path(each).name for each in found["logs"]] == [file]
+
+
+def test_runs_of_a_folder_without_times_are_several_if_their_configurations_differ(folder: Path) -> None:
+    (folder / "runs").mkdir()
+    for name, size, seconds in (("a", 256, 7.0), ("b", 512, 9.0), ("c", 512, 9.1)):
+        lines = logs.megatron(logs.steps([seconds] * 20), batch=size).splitlines(keepends=True)
+        untimed = "".join(re.sub(r"\[\d{4}-[^]]*\] ?", "", line) for line in lines)
+        text = logs.megatron_arguments(num_layers=80, global_batch_size=size) + untimed
+        (folder / "runs" / f"{name}.log").write_text(text)
+    shown = metrics("runs").stdout.splitlines()
+    # of two logs with one configuration, one is another rank's
+    assert [line.split()[0] for line in shown[1:3]] == ["1", "2"]
+    assert shown[3] == ""
+
+
+def test_a_baseline_is_drawn_over_the_run_in_picture_and_report(folder: Path) -> None:
+    for name, times in (("before.log", [7.0] * 30), ("older.log", [9.0] * 40)):
+        (folder / name).write_text(logs.megatron(logs.steps(times)))
+    drawn = ("--plot", "run.svg", "--report", "run.html", "--output", "json")
+    assert metrics("run.log", *MODEL, *drawn).exit_code == 0
+    alone = (folder / "run.svg").read_text()
+    both = ("--baseline", "before.log", "--baseline", "older.log")
+    assert metrics("run.log", *MODEL, *both, *drawn).exit_code == 0
+    picture, page = (folder / "run.svg").read_text(), (folder / "run.html").read_text()
+    assert 'class="other' not in alone
+    for text in (picture, page):
+        assert text.count('class="other o1"') == text.count('class="other o2"') > 1  # in each panel
+        assert "before.log" in text
+        assert "older.log" in text
+        assert "% below before.log" in text
+
+
+def test_a_run_of_the_same_log_is_a_baseline(folder: Path) -> None:
+    first, second = (logs.megatron_arguments(num_layers=80, global_batch_size=size) for size in (256, 512))
+    later = logs.megatron(logs.steps([10.0] * 30), batch=512, begin=logs.BEGIN + 900)
+    (folder / "two.log").write_text(first + logs.megatron(RUN[:20]) + second + later)
+    result = metrics("two.log", *MODEL, "--baseline", "run:1")
+    assert result.exit_code == 0
+    assert "above run:1 (1,1" in result.stdout
+    assert metrics("two.log", *MODEL, "--baseline", "run:9").exit_code == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_price_of_a_gpu_is_that_of_its_machine() -> None:
+    machine = metrics("run.log", *MODEL, "--machines", "16", "--price", "80").stdout
+    shown = metrics("run.log", *MODEL, "--machines", "16", "--gpu-price", "10", "--currency", "EUR").stdout
+    assert "80 EUR an hour" in shown
+    cost = r"cost +([\d.,]+)"
+    assert re.search(cost, machine)[1] == re.search(cost, shown)[1]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.13913, "0.1391"), (1140.2, "1,140"), (24712, "24.7 k"), (145889, "146 k"), (3.2e6, "3.2 M")]
+)
+def test_speeds_are_in_units_that_people_use(value: float, shown: str) -> None:
+    assert amount(value) == shown
 
 
 @pytest.mark.usefixtures("folder")
@@ -472,4 +543,4 @@ def test_plain_figures_import_no_yaml_and_no_pictures(folder: Path) -> None:
     ],
 )
 def test_one_line_on_a_run_that_is_going(content: str, planned: int, line: str) -> None:
-    assert progress_line(content.splitlines(), planned) == line
+    assert live_progress(content.splitlines(), planned).text == line

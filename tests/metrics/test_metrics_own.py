@@ -13,7 +13,7 @@ from userlib import chartgen
 
 from chartgen.checks.line_patterns import compile_lines
 from chartgen.metrics.read.log import read_logs
-from chartgen.metrics.show.live import progress_line
+from chartgen.metrics.show.live import live_progress
 
 FSDP = Path(__file__).parents[1] / "data" / "logs" / "fsdp.log"
 LOG = Path(__file__).parents[1] / "data" / "logs" / "torchtitan.log"
@@ -51,8 +51,8 @@ def test_the_guides_expression_reads_the_log_of_its_program() -> None:
 def test_milliseconds_become_seconds_and_colours_are_left_out() -> None:
     own = compile_lines([r"iter (?P<step>\d+), (?P<milliseconds>[\d.]+)ms"])
     lines = [f"\x1b[32miter {step}, 250.0ms\x1b[0m\n" for step in (1, 2, 3)]
-    assert progress_line(lines, 10, own=own) == "step 3 of 10, 0.25 s a step, 1.75 s left"
-    assert progress_line(["iter 3, nothing\n"], 10, own=own) == ""
+    assert live_progress(lines, 10, own=own).text == "step 3 of 10, 0.25 s a step, 1.75 s left"
+    assert live_progress(["iter 3, nothing\n"], 10, own=own).text == ""
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,15 @@ def test_arguments_win_over_the_folder(folder: Path) -> None:
     assert "site.yaml" not in chartgen("check", "-f", "own.yaml").stderr
 
 
+def test_a_program_of_ones_own_brings_its_own_model(folder: Path) -> None:
+    write(folder, {"code/train.py": "print()\n"})
+    shown = chartgen("check", "--code", "code", "--set", "launchers.torchrun.image=a:1", "--output", "json")
+    assert shown.exit_code == 0, shown.stdout
+    assert "gpt3-175b" not in shown.stderr
+    assert "site.yaml" in shown.stderr
+    assert "--code code" in {each["path"] for each in findings(shown.stdout)}
+
+
 def test_another_target_gets_nothing_of_the_folder() -> None:
     assert "chartgen.yaml" not in chartgen("check", "gke-a3ultra").stderr
 
@@ -102,3 +111,13 @@ def test_check_shows_the_plan_and_what_was_checked() -> None:
     assert "tensor 4 x pipeline 8 x virtualPipeline 2 x data 8" in shown
     assert all(label in shown for label in ("image", "queue", "outputs", "checkpoints", "checked"))
     assert "machines" not in chartgen("check", "--set", "nodes=31").stderr
+
+
+def test_lint_shows_how_much_it_checked(folder: Path) -> None:
+    chart = {"Chart.yaml": "apiVersion: v2\nname: x\nversion: 0.1.0\n", "templates/a.yaml": "kind: ConfigMap\n"}
+    write(folder, {f"charts/x/{name}": text for name, text in chart.items()})
+    versions = ("--kubernetes", "1.32", "--kubernetes", "1.34", "--no-cache")
+    shown = chartgen("lint", "charts/x", *versions).stderr
+    assert "1 chart" in shown
+    assert "2 renders" in shown
+    assert "1.32 and 1.34" in shown

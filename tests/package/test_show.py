@@ -49,6 +49,12 @@ def test_a_preset_is_a_values_file_also_on_a_target() -> None:
     assert "gke-a3mega" in facts["overlays"]
 
 
+def test_the_files_of_a_definition_are_printed_whole(tmp_path: Path) -> None:
+    ours = library(tmp_path, {"mine/env.yaml": "- name: A\n  value: b\n"})
+    assert "# mine/env.yaml\n- name: A\n  value: b\n" in chartgen("show", "mine", "--files", "--path", ours).stdout
+    assert "beforeLaunch.sh" in chartgen("show", "infiniband", "--files").stdout
+
+
 @pytest.mark.parametrize(("name", "hint"), [("infiniban", "infiniband"), ("nccl-test", "--kind preset")])
 def test_a_name_that_is_none_or_several(name: str, hint: str) -> None:
     ran = chartgen("show", name)

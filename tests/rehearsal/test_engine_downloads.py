@@ -351,6 +351,28 @@ def test_the_command_reports_what_is_missing_and_keeps_the_rest(mirror: Files, m
     assert (done.exit_code, done.stdout) == (0, f"tool: {tool.downloaded}\n")
 
 
+def test_nothing_is_built_without_agreement(mirror: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = offer(monkeypatch)
+    monkeypatch.setattr(engines, "engine_table", lambda: {"tool": tool, "own": Engine("own", "m", "v1", binary="own")})
+    mirror.files[FILE] = GOOD
+    asked: list[list[str]] = []
+
+    def refuse(names: list[str]) -> bool:
+        asked.append(names)
+        return False
+
+    with pytest.raises(MissingToolError, match="own"):
+        engine_download.get(["tool", "own"], may_build=refuse)
+    assert asked == [["own"]]  # once, after the downloads
+
+
+def test_a_rehearsal_without_builds_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("CHARTGEN_CACHE", tmp_path), ("CHARTGEN_ENGINES_MIRROR", "off"), ("PATH", tmp_path)):
+        monkeypatch.setenv(name, str(value))
+    ran = chartgen("rehearse", "gke-a3mega", "--no-build")
+    assert (ran.exit_code, "helm" in ran.stderr) == (3, True)
+
+
 def test_a_server_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch, mirror: Files) -> None:
     tools = {name: Engine(name, "m", "v1", download=Download("v1", "https:/" + FILE, "", "sha256:0")) for name in "ab"}
     monkeypatch.setattr(engines, "engine_table", lambda: tools)

@@ -174,9 +174,17 @@ def test_two_processes_build_one_engine_once(cache: Path) -> None:
     assert len(list((cache / "engines").iterdir())) == 2
 
 
+def group_of(leader: int) -> list[str]:
+    """The commands that run in a process group."""
+    found = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in found.splitlines()]
+    return [row[2] for row in rows if row[0] == str(leader) and not row[1].startswith("Z")]
+
+
 @pytest.mark.engines
 @pytest.mark.usefixtures("built_engines")
-def test_ctrl_c_leaves_no_half_built_engine(cache: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_a_signal_leaves_no_half_built_engine_and_no_go(cache: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", BUILD, "kueue"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -184,8 +192,10 @@ def test_ctrl_c_leaves_no_half_built_engine(cache: Path) -> None:
     while not list(cache.glob("engines/.kueue-*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
-    os.killpg(process.pid, signal.SIGINT)
+    send = os.killpg if number == signal.SIGINT else os.kill  # a terminal's signal is for all, a manager's for one
+    send(process.pid, number)
     process.communicate(timeout=180)
+    assert not group_of(process.pid)
     assert process.returncode != 0
     assert [path.name for path in (cache / "engines").iterdir()] == [".lock-kueue"]
 

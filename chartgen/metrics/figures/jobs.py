@@ -29,11 +29,14 @@ def facts_of_release(chart: Chart, values: Values) -> Mapping[str, Any]:
 
 
 def facts_of_job(job: Job) -> Mapping[str, Any]:
-    """Translate a job, whose machines, batch and GPU are known; of a program with its own model, what reaches it."""
+    """Translate a job, whose machines, batch and GPU are known; of a program with its own model, what reaches it.
+
+    `job` is the job itself, for the estimate of its speed.
+    """
     facts = facts_of_values(job.values) | {"batch": job.global_batch}
     if not job.describes_model:
         facts = {name: value for name, value in facts.items() if _reaches(job, name)}
-    return facts | {"gpus": job.world, "machines": job.nodes, "gpu": job.machine.gpu}
+    return facts | {"gpus": job.world, "machines": job.nodes, "gpu": job.machine.gpu, "job": job}
 
 
 # Fact -> the portable key, and the name in an argument, that pass it to a program.

@@ -27,6 +27,8 @@ class Log:
     def __init__(self, track: Track, place: str) -> None:
         self.track = track
         self.places: tuple[str, ...] = (place,)
+        #: Index of the first step that each file added.
+        self.parts: list[tuple[int, str]] = [(0, place)]
         #: The settings of each printed configuration, first to last.
         self.sections: list[dict[str, str]] = [{}]
         #: Signs of checkpoints, of all ranks.

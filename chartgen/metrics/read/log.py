@@ -85,15 +85,18 @@ def join(logs: list[Log]) -> Log:
         whole.remarks += [text for text in log.remarks if text not in whole.remarks]
         if _is_copy(log, whole):
             continue
-        if log.fresh or _follows(log.track, whole.track):
+        other = _is_other(log, whole)
+        if log.fresh or other or _follows(log.track, whole.track):
             before = len(whole.sections)
+            whole.parts += [(begin + len(whole.track), place) for begin, place in log.parts]
             whole.track.extend(log.track, before)
             whole.sections += log.sections
             whole.marks += [mark._replace(section=mark.section + before) for mark in log.marks]
-            whole.fresh |= {section + before for section in log.fresh}
+            own = log.fresh | ({next(iter(log.track.attempts())).section} if other else set())
+            whole.fresh |= {section + before for section in own}
             whole.starts |= {section + before: when for section, when in log.starts.items()}
         elif worth(log.track) < worth(whole.track):
-            whole.track, whole.sections = log.track, log.sections
+            whole.track, whole.sections, whole.parts = log.track, log.sections, log.parts
     whole.begun = min((log.begun for log in logs if not isnan(log.begun)), default=NEVER)
     whole.ended = max((log.ended for log in logs if not isnan(log.ended)), default=NEVER)
     whole.places = tuple(place for log in logs for place in log.places)
@@ -106,6 +109,12 @@ def join(logs: list[Log]) -> Log:
 def _is_copy(log: Log, whole: Log) -> bool:
     """Report whether a log is a copy of an earlier one with another name."""
     return bool(log.fresh) and [mark[:3] for mark in log.marks] == [mark[:3] for mark in whole.marks[-len(log.marks) :]]
+
+
+def _is_other(log: Log, whole: Log) -> bool:
+    """Report whether the configuration of a log contradicts the last one: it is of another run, not of a rank."""
+    own, last = (next((each for each in reversed(sections) if each), {}) for sections in (log.sections, whole.sections))
+    return any(own[key] != last[key] for key in own.keys() & last.keys())
 
 
 def _follows(later_one: Track, earlier: Track) -> bool:

@@ -11,11 +11,14 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.yaml import read_text
 from chartgen.metrics.figures.facts import NAMES, same
+from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.log import read_logs
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.export import NAME, as_dict
+from chartgen.metrics.show.text import amount
 
 _PUBLISHED = "published:"
+_RUN = "run:"
 # Facts that must be equal for comparable speeds, and facts that define a model.
 _SAME = ("batch", "sequenceLength", "gpus", "gpu", "precision")
 _MODEL = (
@@ -43,19 +46,28 @@ class Comparison:
     other: tuple[str, ...] = ()
 
 
-def compare_runs(figures: RunFigures, baseline: str, wanted: Wanted) -> Comparison:
+def compare_runs(figures: RunFigures, baseline: str, wanted: Wanted, log: Log) -> tuple[Comparison, RunFigures | None]:
     """Compare a run with a baseline.
 
     Args:
-        baseline: An earlier run's log, its `--output json`, or `published:MODEL`.
+        baseline: An earlier run's log, its `--output json`, `run:N` of the same log, or `published:MODEL`.
+        log: The log with all runs.
+
+    Returns:
+        The comparison, and the baseline's figures if its log is there.
 
     Raises:
         UsageError: The published model is unknown.
         ChartgenError: The file is unreadable, or no speed is known for both.
     """
     if baseline.startswith(_PUBLISHED):
-        return _with_published(figures, baseline.removeprefix(_PUBLISHED))
-    return _with_run(as_dict(figures), _earlier(baseline, wanted), baseline)
+        return _with_published(figures, baseline.removeprefix(_PUBLISHED)), None
+    number = baseline.removeprefix(_RUN)
+    of_log = baseline.startswith(_RUN) and number.isdecimal()
+    earlier = read_out(log, wanted._replace(run=int(number))) if of_log else _earlier(baseline, wanted)
+    if isinstance(earlier, RunFigures):
+        return _with_run(as_dict(figures), as_dict(earlier), baseline), earlier
+    return _with_run(as_dict(figures), earlier, baseline), None
 
 
 def _with_published(figures: RunFigures, model: str) -> Comparison:
@@ -107,7 +119,7 @@ def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Compar
         hint = "give what tokens/s need: --batch, --sequence and --gpus, or values"
         raise ChartgenError(Problem(f"steps of another size are not compared: {'; '.join(notes)}", name, hint=hint))
     change = own / base - 1
-    sentence = f"{own:,.4g} {what} are {_percent(change)} {name} ({base:,.4g})"
+    sentence = f"{amount(own)} {what} are {_percent(change)} {name} ({amount(base)})"
     return Comparison(change, what, sentence, notes, other)
 
 
@@ -143,7 +155,7 @@ def _percent(change: float) -> str:
     return f"{abs(change) * 100:.1f} % {'below' if change < 0 else 'above'}"
 
 
-def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any]:
+def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any] | RunFigures:
     path = Path(baseline)
     if path.is_file() and path.suffix == ".json":
         try:
@@ -156,4 +168,4 @@ def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any]:
     # its own facts take precedence over the options of the run
     own = read_out(log, wanted._replace(run=None, facts=())).facts.known
     rest = [(name, {key: value for key, value in facts.items() if key not in own}) for name, facts in wanted.facts]
-    return as_dict(read_out(log, wanted._replace(run=None, facts=rest)))
+    return read_out(log, wanted._replace(run=None, facts=rest))

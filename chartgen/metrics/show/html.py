@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from datetime import datetime, timezone
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
 from chartgen.metrics.figures.facts import NAMES
 from chartgen.metrics.report_data import RunFigures
+from chartgen.metrics.show.overlay import ComparedRun, overlaid
 from chartgen.metrics.show.panels import Panel, axis_title, legend, marks, panels
 from chartgen.metrics.show.svg import GROUNDS, RULES, StepAxis, colour_rules, draw, signs
-from chartgen.metrics.show.text import figure_rows
+from chartgen.metrics.show.text import figure_rows, moment
 from chartgen.visible import visible
 
 _STYLE = f"""
@@ -33,15 +33,14 @@ th {{ font-weight: 600; white-space: nowrap; width: 12rem; }}
 @media (max-width: 40rem) {{ th {{ white-space: normal; width: 6rem; }} }}
 .notice {{ border-left: 4px solid var(--ink); padding-left: .75rem; }} .soft {{ color: var(--soft); }}
 {RULES}"""
-# The last second of the year 9999, the end of Python's dates.
-_LAST = 253402300799.0
 
 
-def html_report(figures: RunFigures, *, run: str, written: str) -> str:
+def html_report(figures: RunFigures, *, run: str, written: str, compared: Sequence[ComparedRun] = ()) -> str:
     """Return the report of a run.
 
     Args:
         run: Its name: its release, or its log.
+        compared: Its baselines, which are drawn over it.
 
     Returns:
         An HTML document; it follows the reader's light or dark theme.
@@ -56,7 +55,8 @@ def html_report(figures: RunFigures, *, run: str, written: str) -> str:
         f'<p class="soft">{escape(_origin(figures, written))}</p>',
         f'<div class="cards">{"".join(_cards(figures))}</div>',
         *(f'<p class="notice">{escape(notice.severity)}: {escape(str(notice))}</p>' for notice in figures.notices),
-        *_pictures(figures),
+        *_pictures(figures, compared),
+        *_comparison(compared),
         "<h2>Figures</h2>",
         _table(figure_rows(figures)),
         "<h2>Inputs</h2>",
@@ -73,17 +73,10 @@ def _origin(figures: RunFigures, written: str) -> str:
 
     places = figures.log.places
     parts = [Path(places[0]).name if len(places) == 1 else f"{len(places)} files"]
-    ends = [_moment(when) for when in (figures.log.begun, figures.log.ended)]
-    begun = ends[0] or _moment(next(iter(figures.log.track.when), math.nan))
+    ends = [moment(when) for when in (figures.log.begun, figures.log.ended)]
+    begun = ends[0] or moment(next(iter(figures.log.track.when), math.nan))
     parts += [f"run of {begun} to {ends[1]} UTC"] if begun and ends[1] else []
     return ", ".join([*parts, f"written {written} by chartgen {__version__}"])
-
-
-def _moment(when: float) -> str:
-    """Format a time of a log; empty for an invalid time."""
-    if not 0 < when < _LAST:
-        return ""
-    return datetime.fromtimestamp(when, timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
 def _cards(found: RunFigures) -> Iterator[str]:
@@ -112,13 +105,20 @@ def _colours(shown: list[Panel]) -> str:
     return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n"
 
 
-def _pictures(figures: RunFigures) -> Iterator[str]:
-    shown, happened = panels(figures), marks(figures)
-    numbers = figures.log.track.numbers
-    for index, panel in enumerate(shown):
-        yield f'<div class="picture">{draw(panel, happened, StepAxis(min(numbers), max(numbers)), index)}</div>'
-    if shown:
-        yield f'<p class="soft">{escape("; ".join([axis_title(figures), *signs(legend(happened))]))}</p>'
+def _pictures(figures: RunFigures, compared: Sequence[ComparedRun]) -> Iterator[str]:
+    drawn = overlaid(figures, compared)
+    happened = marks(figures)
+    for index, panel in enumerate(drawn.panels):
+        yield f'<div class="picture">{draw(panel, happened, StepAxis(drawn.first, drawn.last), index)}</div>'
+    if drawn.panels:
+        below = [axis_title(figures), *drawn.lines, *signs(legend(happened))]
+        yield f'<p class="soft">{escape("; ".join(below))}</p>'
+
+
+def _comparison(compared: Sequence[ComparedRun]) -> Iterator[str]:
+    if compared:
+        yield "<h2>Comparison</h2>"
+        yield _table([(each.name, "; ".join([each.comparison.sentence, *each.comparison.notes])) for each in compared])
 
 
 def _configuration(figures: RunFigures) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chartgen.metrics.figures.facts import Facts
 from chartgen.metrics.figures.summary import quantile, speed_of
@@ -19,13 +19,25 @@ if TYPE_CHECKING:
 _RECENT = 20
 
 
-def progress_line(
+class LiveProgress(NamedTuple):
+    """The progress of a run.
+
+    Args:
+        text: One line; empty before the first step.
+        seconds: Median time of the last steps; None where they are too few to judge by, or do not show one.
+    """
+
+    text: str
+    seconds: float | None = None
+
+
+def live_progress(
     lines: Iterable[str | bytes],
     steps_planned: int,
     facts: Facts | None = None,
     peak: float | None = None,
     own: LinePatterns | None = None,
-) -> str:
+) -> LiveProgress:
     """Return the progress of a run: step k of N, time of a step, speed, and the remaining time.
 
     Args:
@@ -35,14 +47,14 @@ def progress_line(
         peak: TFLOPS of one GPU, for the MFU; None = unknown.
 
     Returns:
-        One line such as `step 480 of 1,000, 7.13 s a step, 146,894 tokens/s, 62 min left`; empty before the first step.
+        A line such as `step 480 of 1,000, 7.13 s a step, 146,894 tokens/s, 62 min left`, and the time of a step.
     """
     collector, scanner = Collector(), Scanner(own)
     for events in scanner.scan([b"".join(map(_bytes, lines))]):
         collector.take(events)
     track = collector.log("log", scanner).track
     if not len(track):
-        return ""
+        return LiveProgress("")
     number, planned = track.numbers[-1], steps_planned or track.planned
     parts = [f"step {number:,} of {planned:,}" if planned else f"step {number:,}"]
     last = [attempt.begin for attempt in track.attempts()][-1]
@@ -52,7 +64,7 @@ def progress_line(
     parts += [f"{median:.3g} s a step"] if median else []
     parts += _speed(median, window, facts or Facts(), peak)
     parts += [f"{duration((planned - number) * median)} left"] if median and planned > number else []
-    return ", ".join(parts)
+    return LiveProgress(", ".join(parts), median if len(times) >= _RECENT else None)
 
 
 def _speed(median: float | None, window: Window, facts: Facts, peak: float | None) -> list[str]:

@@ -71,10 +71,12 @@ class Course(NamedTuple):
     Args:
         bins: The steps, in bins.
         lost: Whether a later start repeated these steps.
+        run: Number of the baseline whose course it is; 0 for the run itself.
     """
 
     bins: list[Bin]
     lost: bool
+    run: int = 0
 
 
 def courses(figures: RunFigures, name: str, most: int) -> list[Course]:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from chartgen.errors import Problem, UsageError
 from chartgen.files import write_whole
 from chartgen.metrics.report_data import RunFigures
-from chartgen.metrics.show.panels import EventMarks, Panel, axis_title, legend, marks, panels
+from chartgen.metrics.show.overlay import ComparedRun, overlaid
+from chartgen.metrics.show.panels import EventMarks, Panel, axis_title, legend, marks
 from chartgen.metrics.show.series import Bin, Course
 from chartgen.metrics.show.text import figure_rows
 from chartgen.visible import visible
@@ -35,6 +36,8 @@ RULES = """
 .line, .lost { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round; }
 .lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .again { fill: var(--ink); opacity: .12; }
 .all { fill: var(--c); opacity: var(--all); } .most { fill: var(--c); opacity: var(--most); }
+.other { fill: none; stroke: var(--soft); stroke-width: 1.4; } .o2 { stroke-dasharray: 7 4; }
+.o3 { stroke-dasharray: 2 3; } .o4 { stroke-dasharray: 8 3 2 3; }
 .mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
 .restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
 """
@@ -160,6 +163,9 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 def _course(course: Course, scale: Scale) -> Iterator[str]:
     for run in _runs(course.bins):
         points = " ".join(f"{scale.x(each.step):.1f},{scale.y(each.middle):.1f}" for each in run)
+        if course.run:
+            yield f'<polyline class="other o{(course.run - 1) % 4 + 1}" points="{points}"/>'
+            continue
         if course.lost:
             yield f'<polyline class="lost" points="{points}"/>'
             continue
@@ -199,7 +205,7 @@ def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
 
 def _hover(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
     """Yield the elements that show values under the pointer."""
-    for course in panel.courses:
+    for course in (course for course in panel.courses if not course.run):
         known = [each for each in course.bins if math.isfinite(each.middle)]
         group = math.ceil(len(known) / _LABELLED) or 1
         for at in range(0, len(known), group):
@@ -242,26 +248,26 @@ def _marks(panel: Panel, happened: EventMarks, scale: Scale) -> Iterator[str]:
             yield f'<path class="odd" d="{path}"><title>the loss of step {step:,} is NaN</title></path>'
 
 
-def plot(figures: RunFigures, path: Path, theme: str = "light") -> None:
+def plot(figures: RunFigures, path: Path, theme: str = "light", compared: Sequence[ComparedRun] = ()) -> None:
     """Draw step time, loss, throughput and memory over the steps, with restarts and checkpoints.
 
     Args:
         path: File to write: .svg.
         theme: light or dark.
+        compared: Its baselines, which are drawn over it.
 
     Raises:
         UsageError: It is another kind of file, or the log has too few steps for a picture.
     """
     check_kind(path)
-    shown, happened = panels(figures), marks(figures)
-    if not shown:
+    drawn, happened = overlaid(figures, compared), marks(figures)
+    if not drawn.panels:
         raise UsageError(Problem("a picture needs two steps or more"))
     known = dict(figure_rows(figures))
     title = [Path(figures.log.places[0]).name, known.get("speed", ""), f"MFU {known['MFU']}" if "MFU" in known else ""]
-    below = "; ".join([axis_title(figures), *signs(legend(happened))])
-    numbers = figures.log.track.numbers
-    axis = StepAxis(min(numbers), max(numbers))
-    write_whole(path, picture([*filter(None, title), below], shown, happened, axis, theme))
+    below = "; ".join([axis_title(figures), *drawn.lines, *signs(legend(happened))])
+    lines = [*filter(None, title), *(each.comparison.sentence for each in compared), below]
+    write_whole(path, picture(lines, drawn.panels, happened, StepAxis(drawn.first, drawn.last), theme))
 
 
 def check_kind(path: Path) -> None:

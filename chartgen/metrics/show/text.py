@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
 
 from chartgen.metrics.figures.summary import quantile
 from chartgen.metrics.read.readers import FAMILIES
@@ -11,7 +13,40 @@ from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.series import sparkline
 from chartgen.visible import counted
 
+# The last second of the year 9999, the end of Python's dates.
+_LAST = 253402300799.0
 _NAMES = {"loss": "the loss", "seconds": "the step time", "gradient": "the gradient norm", "tflops": "TFLOPS"}
+
+
+_COLUMNS = ("run", "file", "program", "GPUs", "steps", "tokens/s", "MFU", "loss", "end")
+
+
+def run_table(runs: Sequence[RunFigures]) -> Iterator[str]:
+    """Yield a table of runs: file, program, GPUs, steps, speed, MFU, loss, and the time of the last line."""
+    rows = [_COLUMNS, *(_run_row(number, figures) for number, figures in enumerate(runs, 1))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _run_row(number: int, run: RunFigures) -> tuple[str, ...]:
+    numbers, places, ended = run.log.track.numbers, run.log.places, run.log.ended
+    file = Path(places[0]).name + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+    return (
+        *(str(number), file, FAMILIES[run.log.track.family], str(run.facts.get("gpus") or "-")),
+        f"{min(numbers):,}-{max(numbers):,}",
+        amount(run.speed.tokens) if run.speed.tokens else "-",
+        f"{run.mfu * 100:.1f} %" if run.mfu is not None else "-",
+        f"{run.loss.last:.4f}" if run.loss else "-",
+        moment(ended) or "-",
+    )
+
+
+def moment(when: float) -> str:
+    """Format a time of a log; empty for an invalid time."""
+    if not 0 < when < _LAST:
+        return ""
+    return datetime.fromtimestamp(when, timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
 def figure_rows(figures: RunFigures) -> Iterator[tuple[str, str]]:
@@ -152,11 +187,16 @@ def _time(figures: RunFigures) -> Iterator[tuple[str, str]]:
     if figures.score:
         yield "MLPerf", f"{figures.score.seconds / 60:.3f} minutes to train, {figures.score.status}"
     if cost := figures.cost:
-        parts = [f"{cost.total:,.2f} for the wall time"] if cost.total is not None else []
-        parts += [f"{cost.per_billion_tokens:,.2f} for a billion tokens"] if cost.per_billion_tokens is not None else []
+        unit = f" {cost.currency}" if cost.currency else ""
+        parts = [f"{cost.total:,.2f}{unit} for the wall time"] if cost.total is not None else []
+        parts += (
+            [f"{cost.per_billion_tokens:,.2f}{unit} for a billion tokens"]
+            if cost.per_billion_tokens is not None
+            else []
+        )
         yield (
             "cost",
-            f"{', '.join(parts) or 'not known'}; {counted(cost.machines, 'machine')} at {cost.price:,g} an hour",
+            f"{', '.join(parts) or 'not known'}; {counted(cost.machines, 'machine')} at {cost.price:,g}{unit} an hour",
         )
 
 
@@ -182,6 +222,14 @@ def _checkpoints(figures: RunFigures) -> str:
     parts += [f"{each.loads} loaded"] if each.loads else []
     parts += [f"{seconds(each.load_seconds)} each"] if each.load_seconds is not None else []
     return ", ".join(parts)
+
+
+def amount(value: float) -> str:
+    """Format a speed of any size in few digits: 0.1391, 1,140, 24.7 k, 3.2 M."""
+    for least, size, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if abs(value) >= least:
+            return f"{value / size:,.{1 if value < 100 * size else 0}f} {unit}"
+    return f"{value:,.4g}"
 
 
 def seconds(value: float) -> str:

@@ -37,7 +37,8 @@ _LAUNCHER = re.compile(r"torch/distributed/elastic/.*failed \(exitcode: |^torch\
 # The last line of a Python traceback, and the message of a start script. PyTorch puts the rank before the error that
 # ended a rank; lines without a rank are errors during Python's cleanup.
 _CAUSE = re.compile(
-    r"^(?P<rank>\[rank\d+\]: ?)?([A-Za-z_][\w.]*(Error|Exception|Interrupt)(: |$)|transport: |chartgen: )"
+    r"^(?P<rank>\[rank\d+\]: ?)?([A-Za-z_][\w.]*(Error|Exception|Interrupt)(: |$)|"
+    r"transport: |examine: machine |chartgen: )"
 )
 _HINTS = {
     "OOMKilled": "raise `launchers.<name>.resources`, or lower what the program keeps in memory",

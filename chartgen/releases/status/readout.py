@@ -21,7 +21,7 @@ from chartgen.releases.status.pending import why_not_started
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
 from chartgen.releases.status.queue_reasons import why_queued
 from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent, why_leaving
-from chartgen.releases.status.training_log import progress_of
+from chartgen.releases.status.training_log import RunProgress, progress_of
 
 Phase: TypeAlias = Literal["absent", "queued", "starting", "running", "finished", "failed"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -128,6 +128,7 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
         return Readout(release, namespace, "absent", revision=revision, runs=tuple(map(title, found)), causes=causes)
     summary = summarize_pods(cluster, release, namespace)
     state = _counted(cluster, runs, summary, release, namespace)
+    progress = progress_now(cluster, summary, namespace, record) if state.phase == "running" else RunProgress()
     failure = state.failure
     if not failure and (state.restarts or summary.pods < state.pods_expected):
         failure = find_loss(cluster, runs, namespace)
@@ -136,8 +137,8 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
         since=_since(state.phase, runs, summary),
         revision=revision,
         first_event="" if summary.started else _first_event(cluster, runs),
-        progress=progress_now(cluster, summary, namespace, record) if state.phase == "running" else "",
-        causes=(*odd, *state.causes),
+        progress=progress.text,
+        causes=(*odd, *state.causes, *([progress.slow] if progress.slow else [])),
         failure=with_repeats(cluster, failure, runs, release, namespace) if failure else None,
     )
 
@@ -222,8 +223,8 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
     return f"{events[0].at:%Y-%m-%d %H:%M:%S} UTC {events[0]}" if events else ""
 
 
-def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: RevisionRecord | None) -> str:
-    """Return the progress of a run from the log of its most informative pod; empty when the log shows none.
+def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: RevisionRecord | None) -> RunProgress:
+    """Return the progress of a run from the log of its most informative pod.
 
     Args:
         record: Helm's record of the release, with model and machines; None without a record.
@@ -233,7 +234,7 @@ def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: 
             progress = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
         except (ClusterError, MissingToolError) as error:
             # report a machine that does not answer, and complete the readout
-            return f"unknown, the log of pod {member.name} cannot be read: {error}"
-        if progress:
+            return RunProgress(f"unknown, the log of pod {member.name} cannot be read: {error}")
+        if progress.text:
             return progress
-    return ""
+    return RunProgress()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chartgen.checks.speed import why_slow
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
-from chartgen.metrics.figures.facts import Facts, join_facts
+from chartgen.metrics.figures.facts import join_facts
 from chartgen.metrics.figures.jobs import facts_of_release
 from chartgen.metrics.figures.peak import Peak, find_peak
 from chartgen.metrics.read.readers.own import patterns_of
-from chartgen.metrics.show.live import progress_line
+from chartgen.metrics.show.live import live_progress
 from chartgen.programs import Progress
 from chartgen.releases.history import RevisionRecord, read_records, restore_chart
 from chartgen.releases.status.members import Member, pod_log
@@ -64,19 +65,34 @@ def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) 
             progress(f"the log of pod {member.name} cannot be read: {error}")
 
 
-def progress_of(lines: Sequence[str], record: RevisionRecord | None) -> str:
-    """Return step, step time, speed, MFU and time left; empty when the log shows no step.
+class RunProgress(NamedTuple):
+    """The progress of a run.
+
+    Args:
+        text: Step, step time, speed, MFU and time left; empty when the log shows no step.
+        slow: That it is far slower than estimated; None where nothing shows that.
+    """
+
+    text: str = ""
+    slow: Problem | None = None
+
+
+def progress_of(lines: Sequence[str], record: RevisionRecord | None) -> RunProgress:
+    """Return the progress that the end of a log shows.
 
     Args:
         lines: The end of the log.
         record: Helm's record of the release; None without a record.
     """
     own = _patterns(record)
-    if not progress_line(lines, 0, own=own):
-        return ""
-    facts = _facts(record)
+    if not live_progress(lines, 0, own=own).text:
+        return RunProgress()
+    known = _known(record)
+    facts = join_facts([("the values", known)])
     peak = find_peak("", facts)
-    return progress_line(lines, facts.get("steps") or 0, facts, peak.tflops if isinstance(peak, Peak) else None, own)
+    found = live_progress(lines, facts.get("steps") or 0, facts, peak.tflops if isinstance(peak, Peak) else None, own)
+    slow = why_slow(known["job"], found.seconds) if "job" in known and found.seconds else None
+    return RunProgress(found.text, slow)
 
 
 def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
@@ -86,13 +102,13 @@ def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
         return None  # `check` and `metrics` report it
 
 
-def _facts(record: RevisionRecord | None) -> Facts:
+def _known(record: RevisionRecord | None) -> Mapping[str, Any]:
     if record is None or not record.target:
-        return Facts()
+        return {}
     try:
-        return join_facts([(record.name, _facts_of(record))])
+        return _facts_of(record)
     except ChartgenError:
-        return Facts()  # this chartgen no longer knows these values: use the log alone
+        return {}  # this chartgen no longer knows these values: use the log alone
 
 
 def _facts_of(record: RevisionRecord) -> Mapping[str, Any]:

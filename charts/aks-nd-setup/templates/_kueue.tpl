@@ -1,6 +1,6 @@
 {{/* The queues by name: those of setup.queues, or one of the name that runs use. */}}
 {{- define "aks-nd-setup.queues" -}}
-{{- $one := dict .Values.queue.name (dict "nodes" (.Values.setup.quota.nodes | default .Values.nodes)) }}
+{{- $one := dict .Values.queue.name (dict "nodes" (.Values.setup.quota.nodes | default (add .Values.nodes .Values.run.spares))) }}
 {{- .Values.setup.queues | default (.Values.queue.name | empty | ternary dict $one) | toJson }}
 {{- end }}
 

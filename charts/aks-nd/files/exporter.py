@@ -43,11 +43,7 @@ METRICS = {
 
 
 class LastSteps:
-    """The last step of each rank.
-
-    Args:
-        settings: The content of exporter.json.
-    """
+    """The last step of each rank, read as exporter.json describes."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._find, self._also = ([re.compile(each, re.ASCII) for each in settings[key]] for key in ("find", "also"))
@@ -56,13 +52,7 @@ class LastSteps:
         self._ranks: dict[str, dict[str, float]] = {}
 
     def take(self, rank: str, line: str, now: float) -> None:
-        """Read the line of a step, if it is one.
-
-        Args:
-            rank: Rank of the process.
-            line: The line.
-            now: Its time, in seconds of an epoch.
-        """
+        """Read the line of a step, if it is one."""
         text = COLOUR.sub("", line)
         found = [each.search(text) for each in self._find]
         if not all(found):
@@ -124,11 +114,7 @@ def _number(value: float) -> str:
 
 
 class Inbox(asyncio.DatagramProtocol):
-    """Takes the lines of the processes.
-
-    Args:
-        steps: Where they go.
-    """
+    """Takes the lines of the processes."""
 
     def __init__(self, steps: LastSteps) -> None:
         self._steps = steps
@@ -143,11 +129,7 @@ class Inbox(asyncio.DatagramProtocol):
 
 
 class MetricsServer:
-    """Answers GET /metrics, and nothing else.
-
-    Args:
-        steps: What is served.
-    """
+    """Answers GET /metrics, and nothing else."""
 
     def __init__(self, steps: LastSteps) -> None:
         self._steps = steps
@@ -188,9 +170,6 @@ class MetricsServer:
 
 async def serve(address: str) -> None:
     """Serve until the script that started this one has ended.
-
-    Args:
-        address: Path of the socket that takes lines.
 
     Raises:
         OSError: The port or the socket is taken.

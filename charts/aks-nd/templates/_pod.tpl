@@ -132,7 +132,7 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- define "aks-nd.slot.affinity" -}}
 {{- if .Run.gpu }}
 {{- /* aks-nodes */}}
-{{- $nodes := .Run.nodes }}
+{{- $nodes := .Run.pods }}
 {{- if gt $nodes 1 }}
 {{- $rack := .Run.machine.fabric.rack | default 0 | int64 }}
 podAffinity:

@@ -69,10 +69,9 @@ profile.startStep: {{ int64 $v.profile.startStep }} is not among the {{ int64 $v
 {{ range $each := $v.profile.ranks }}
 {{ if and $v.profile.enabled (ge (int64 $each) $f.world) }}
 profile.ranks: {{ int64 $each }} is beyond the {{ $f.world }} ranks of the run; use 0 to {{ sub $f.world 1 }}{{ end }}{{ end }}
-{{ if and (not (kindIs "invalid" $v.run.hangMinutes)) (not (kindIs "invalid" $v.run.deadlineSeconds)) (ge (mul $v.run.hangMinutes 60)
-  (int64 $v.run.deadlineSeconds)) }}
+{{ if and $v.run.hangMinutes (not (kindIs "invalid" $v.run.deadlineSeconds)) (ge (mul $v.run.hangMinutes 60) (int64 $v.run.deadlineSeconds)) }}
 run.hangMinutes: {{ toJson $v.run.hangMinutes }} minutes are not less than the {{ toJson $v.run.deadlineSeconds }} seconds of run.deadlineSeconds; use fewer
-  minutes, or null to leave it to the deadline{{ end }}
+  minutes, or 0 to leave it to the deadline{{ end }}
 {{ if and (not (kindIs "invalid" $v.run.metricsPort)) (not $f.stepPatterns) }}
 run.metricsPort: {{ toJson $v.run.metricsPort }}, and nothing describes the line of a step of launcher {{ $v.launcher }}; {{ ternary
   "describe it in launchers.torchrun.metrics, or use null" "use null" (eq $v.launcher "torchrun") }}{{ end }}
@@ -168,8 +167,13 @@ recompute.layers: units of {{ $f.recompute.layers }} layers do not divide a chun
 launchers.{{ $v.launcher }}.{{ default "" $each.place }}: {{ default "" $each.option }} is set by {{ default "" $each.key }}; set {{ default "" $each.key }},
   and remove it here{{ end }}
 {{ if not $f.launcher.image }}launchers.{{ $v.launcher }}.image: empty, and {{ $v.launcher }} has no public image; set it to your own image{{ end }}
-{{ if ne (int64 $v.run.maxRestarts) 0 }}
-run.maxRestarts: {{ int64 $v.run.maxRestarts }}, and a Job cannot restart as a whole; use 0, or a chart of workload kind jobset{{ end }}
+{{ if and (gt (int64 $v.run.spares) 0) (or (not (eq $f.workload "job" "jobset")) (ne $f.launcher.task "train") (ne $f.launcher.processes "gpu")) }}
+run.spares: {{ int64 $v.run.spares }}, and nothing gives their work to them with launcher {{ $v.launcher }} and workload kind {{ $f.workload }}; use 0, or a
+  program that torchrun starts with workload kind job or jobset{{ end }}
+{{ if and (gt (int64 $v.run.spares) 0) (eq $f.workload "job" "jobset") (le (int64 $v.nodes) 1) }}
+run.spares: {{ int64 $v.run.spares }}, and the one machine of the run leads it: no spare can take its place; use 0, and run.maxRestarts{{ end }}
+{{ if $v.run.maxRestarts }}
+run.maxRestarts: {{ toJson $v.run.maxRestarts }}, and a Job cannot restart as a whole; use 0 or null, or a chart of workload kind jobset{{ end }}
 {{ if $v.run.ttlSecondsAfterFinished }}
 run.ttlSecondsAfterFinished: {{ toJson $v.run.ttlSecondsAfterFinished }} s after its end the run is gone, and the next upgrade starts it again; use null{{ end
   }}
@@ -236,8 +240,10 @@ launchers.torchrun.args: {{ $each }} is not a name that the chart fills in; use 
   itself{{ end }}
 {{ if and (eq $f.own.starter "accelerate") (eq $f.workload "volcano-job" "mpijob") }}
 launchers.torchrun.starter: accelerate, and mpirun starts the processes of this chart; use torchrun{{ end }}
-{{ if and (eq $f.own.starter "accelerate") (eq $f.workload "pytorchjob") (ne (int64 $v.run.maxRestarts) 0) }}
-run.maxRestarts: {{ int64 $v.run.maxRestarts }}, and accelerate does not start processes again; use 0, or starter torchrun{{ end }}
+{{ if and (eq $f.own.starter "accelerate") (eq $f.workload "pytorchjob") $v.run.maxRestarts }}
+run.maxRestarts: {{ toJson $v.run.maxRestarts }}, and accelerate does not start processes again; use 0 or null, or starter torchrun{{ end }}
+{{ if and (eq $f.own.starter "accelerate") (ne (int64 $v.run.spares) 0) }}
+run.spares: {{ int64 $v.run.spares }}, and accelerate does not start processes again; use 0, or starter torchrun{{ end }}
 {{ if and (ne $f.own.starter "accelerate") $f.own.starterArgs }}
 launchers.torchrun.starterArgs: are arguments of accelerate, which does not start this run; remove them, or use starter accelerate{{ end }}
 {{ end }}
@@ -258,7 +264,7 @@ tokenizer.source: nothing can be fetched with kind {{ $v.tokenizer.kind }} and {
 {{ if $v.storage.data.readOnly }}storage.data.readOnly: true, and {{ $v.launcher }} writes there; use false for this release{{ end }}
 {{ end }}
 {{ if eq $v.launcher "nccl-test" }}
-{{ if le $f.world 1 }}nodes: one GPU has no partner; use more GPUs, or more machines{{ end }}
+{{ if and (ne $f.own.mode "calibrate") (le $f.world 1) }}nodes: one GPU has no partner; use more GPUs, or more machines{{ end }}
 {{ if and (gt $f.world 1) (eq $f.own.mode "pairs") (lt (int64 $v.nodes) 3) }}
 nodes: {{ int64 $v.nodes }} machines do not form two pairs to compare; use 3 or more, or launchers.nccl-test.mode sweep{{ end }}
 {{ if lt (include "aks-nd.bytes" $f.own.maxBytes | int64) (include "aks-nd.bytes" $f.own.minBytes | int64) }}
@@ -266,13 +272,13 @@ launchers.nccl-test.maxBytes: {{ default "" $f.own.maxBytes }} is less than minB
 {{ if lt (include "aks-nd.bytes" $f.own.maxBytes | int64) (mul 4 $f.world) }}
 launchers.nccl-test.maxBytes: {{ default "" $f.own.maxBytes }} has no number for each of {{ $f.world }} GPUs; use {{ mul 4 $f.world }} or more{{ end }}
 {{ range $each := keys (default dict $f.own.minBusbw) | sortAlpha }}
-{{ if or (eq $f.own.mode "pairs") (not (has $each $f.own.operations)) }}
+{{ if or (ne $f.own.mode "sweep") (not (has $each $f.own.operations)) }}
 launchers.nccl-test.minBusbw.{{ $each }}: {{ $each }} is not measured in a sweep of this run; remove it, or change mode or operations{{ end }}{{ end }}
 {{ if and $f.own.binary (not (eq $f.workload "volcano-job" "mpijob")) }}
 launchers.nccl-test.binary: {{ default "" $f.own.binary }} needs mpirun, which does not start the runs of this chart; leave it empty, as PyTorch measures the
   same{{ end }}
-{{ if and $f.own.binary (eq $f.own.mode "pairs") }}
-launchers.nccl-test.binary: {{ default "" $f.own.binary }} measures all GPUs together; leave it empty for mode pairs{{ end }}
+{{ if and $f.own.binary (ne $f.own.mode "sweep") }}
+launchers.nccl-test.binary: {{ default "" $f.own.binary }} measures all GPUs together; leave it empty for mode {{ $f.own.mode }}{{ end }}
 {{ if and $f.own.binary (or (ne (int64 (len (default list $f.own.operations))) 1) (not (has $f.measures $f.own.operations))) }}
 launchers.nccl-test.operations: {{ default "" $f.own.binary }} measures only {{ $f.measures }}; use [{{ $f.measures }}]{{ end }}
 {{ end }}

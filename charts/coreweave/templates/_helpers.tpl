@@ -66,7 +66,6 @@ imagePullSecrets:
 {{- end }}
 
 {{/*
-Exit codes after which no other start can succeed: 17 a result failed its validation (Megatron core 0.16,
-rerun_state_machine.py), 78 no network or no vendor's software, 93 no progress (nvidia-resiliency-ext 0.6).
+Exit codes after which no other start can succeed: 17 not-a-number, 78 network-contract, 93 no-progress.
 */}}
 {{- define "coreweave.finalExits" -}}[17, 78, 93]{{- end }}

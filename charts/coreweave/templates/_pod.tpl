@@ -124,7 +124,7 @@ backend.coreweave.cloud/flavor: infiniband
 {{- if .Run.gpu }}
 {{- /* nvlink-domain */}}
 {{- $rack := .Run.machine.fabric.rack | default 0 | int64 }}
-{{- $nodes := .Run.nodes }}
+{{- $nodes := .Run.pods }}
 {{- if and (gt $nodes 1) (le $nodes $rack) }}
 # Pods in different partitions of NVLink would talk over InfiniBand alone.
 podAffinity:

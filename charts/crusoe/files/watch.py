@@ -4,11 +4,11 @@
 
 Watched is a process that prints steps, from its first one on; with most programs that is one rank of the run.
 
-HANG_SECONDS is the time that a step may take. When one takes longer, the run hangs: SIGABRT ends all processes of this
-machine, and Python prints the stack of each thread (PYTHONFAULTHANDLER). The controller then ends the other machines:
-what still hangs there at the end of its grace period ends in the same way. FOLDER contains a file with the number of
-each process of this machine, STEP_LINE is a text in each line of a step (empty: the usual lines), GRACE_SECONDS the
-time between SIGTERM and the end of the pod.
+HANG_SECONDS is the time that a step may take; empty: it follows from the steps before (`Limit`). When one takes longer,
+the run hangs: SIGABRT ends all processes of this machine, and Python prints the stack of each thread
+(PYTHONFAULTHANDLER). The controller then ends the other machines: what still hangs there at the end of its grace period
+ends in the same way. FOLDER contains a file with the number of each process of this machine, STEP_LINE is a text in
+each line of a step (empty: the usual lines), GRACE_SECONDS the time between SIGTERM and the end of the pod.
 
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
@@ -33,6 +33,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 
 HUNG = 75  # EX_TEMPFAIL of sysexits.h: another try may succeed
@@ -40,6 +41,11 @@ ENDED = 143  # 128 + SIGTERM: what the others get after the first failure
 SPARE = 5  # seconds of the grace period in which stacks are printed
 DYING = 20  # seconds after which SIGKILL follows SIGABRT
 LONGEST = 4096  # bytes of a line
+# The limit that follows from a run's own steps.
+USUAL = 20  # times the median of the steps before
+LEAST = 300.0  # seconds; the grace period, in which a checkpoint is saved, comes on top
+LONGER = 3  # times the longest step before, which may be an evaluation or a checkpoint
+FIRST, EARLY = 5, 3600.0  # steps that compile and fill caches, and their seconds
 KEPT = 1 << 15  # bytes of output in a black box; a run of 16,384 ranks leaves 512 MiB
 # What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
 VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_VERSION", "NEMO_VERSION")
@@ -53,22 +59,48 @@ FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidi
 OTHER = rb"checkpoint|\bsav(e|ed|ing)\b|\bload(ed|ing)?\b|\bresum"
 STEP = rb"(?i)^(?!.*(%s)).*(\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)" % OTHER
 
-
 BOX = Path(os.environ.get("RUN_DIRECTORY", "."), "blackbox")
+
+
+class Limit:
+    """The longest time between two steps.
+
+    Args:
+        seconds: The time; None = it follows from the steps before.
+        batches: Batches of an evaluation, each of which takes less than a step.
+        grace: Seconds of a checkpoint.
+    """
+
+    def __init__(self, seconds: float | None, batches: int = 0, grace: int = 0) -> None:
+        self._fixed, self._batches, self._grace = seconds, batches, grace
+        self._last, self._longest = 0.0, 0.0
+        self._steps: deque[float] = deque(maxlen=100)
+
+    def after_step(self, now: float) -> float:
+        """Return the seconds until the next step is due, after a step at this time."""
+        if self._fixed is not None:
+            return self._fixed
+        if self._last:
+            self._steps.append(now - self._last)
+            self._longest = max(self._longest, now - self._last)
+        self._last = now
+        if len(self._steps) < FIRST:
+            return EARLY
+        usual = sorted(self._steps)[len(self._steps) // 2]
+        return max(LEAST + self._grace, (USUAL + self._batches) * usual, LONGER * self._longest)
 
 
 class Watch:
     """A program whose output is passed on while its steps are awaited.
 
     Args:
-        seconds: Longest time between two steps; None = any.
         text: A text in each line of a step; empty for the usual lines.
         folder: Folder with the numbers of this machine's processes.
-        report: Takes each complete line.
     """
 
-    def __init__(self, seconds: float | None, text: str, folder: Path, report: Report | None = None) -> None:
-        self._seconds, self._folder, self._report = seconds, folder, report
+    def __init__(self, limit: Limit | None, text: str, folder: Path, report: Report | None = None) -> None:
+        self._limit, self._folder, self._report = limit, folder, report
+        self._allowed = 0.0
         self._step = re.compile(re.escape(text.encode()) or STEP)
         self._due: float | None = None
         self._dead: float | None = None
@@ -78,7 +110,7 @@ class Watch:
     def run(self, command: list[str], grace: int) -> int:
         """Run the program to its end and return its exit code."""
         environment = dict(os.environ)
-        if self._seconds is not None:
+        if self._limit:
             # A core of each rank would fill the disk.
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             environment["PYTHONFAULTHANDLER"] = "1"
@@ -130,16 +162,18 @@ class Watch:
         """Look for a step in the lines that a block completes; carriage returns end those of a bar."""
         *lines, rest = re.split(rb"[\r\n]", self._line + block)
         self._line = rest[-LONGEST:]
-        if self._seconds is not None and any(map(self._step.search, lines)):
-            self._due = time.monotonic() + self._seconds
+        if self._limit and any(map(self._step.search, lines)):
+            now = time.monotonic()
+            self._allowed = self._limit.after_step(now)
+            self._due = now + self._allowed
         if self._report:
             for line in lines:
                 self._report.take(line)
 
     def _end_machine(self) -> None:
         """End all processes of this machine; each is run by this script."""
-        minutes = f"{self._seconds / 60:g} min" if self._seconds else ""
-        sys.stdout.write(f"chartgen: no step for {minutes}: the run hangs, its processes print their stacks and end\n")
+        late = f"chartgen: no step for {self._allowed / 60:.3g} min"
+        sys.stdout.write(f"{late}: the run hangs, its processes print their stacks and end\n")
         sys.stdout.flush()
         for file in self._folder.iterdir():
             os.kill(int(file.read_text().split()[0]), signal.SIGUSR1)
@@ -148,7 +182,7 @@ class Watch:
     def _stop(self, grace: int) -> None:
         self._program.terminate()
         self._due = None  # a program that saves takes no steps
-        if self._seconds is not None and not self._stopped:  # torchrun sends SIGTERM once more
+        if self._limit and not self._stopped:  # torchrun sends SIGTERM once more
             signal.alarm(max(grace - SPARE, 1))
         self._stopped = True
 
@@ -156,6 +190,7 @@ class Watch:
         if self._dead is None:
             self._dead = time.monotonic() + DYING
             self._program.send_signal(signal.SIGABRT)
+            self._program.send_signal(signal.SIGCONT)  # a stopped process would take no other signal
 
 
 def leave_box(code: int, tail: bytes) -> None:
@@ -177,13 +212,7 @@ def leave_box(code: int, tail: bytes) -> None:
 
 
 class Report:
-    """Sends the lines of steps to the exporter of this machine.
-
-    Args:
-        address: Path of the exporter's socket.
-        rank: Rank of the process.
-        step: An expression that is found in each line of a step.
-    """
+    """Sends the lines of steps to the exporter of this machine; an expression finds them."""
 
     def __init__(self, address: str, rank: str, step: str) -> None:
         self._address, self._rank, self._step = address, rank.encode(), re.compile(step.encode())
@@ -212,7 +241,9 @@ def open_report(address: str) -> Report | None:
 
 if __name__ == "__main__":
     processes, *program = sys.argv[1:]
-    limit = os.environ.get("HANG_SECONDS")
+    batches, grace = (int(os.environ.get(name) or 0) for name in ("EVALUATION_BATCHES", "GRACE_SECONDS"))
+    given = os.environ.get("HANG_SECONDS")
+    limit = None if given is None else Limit(float(given) if given else None, batches, grace)
     steps = open_report(os.environ["METRICS_SOCKET"]) if "METRICS_SOCKET" in os.environ else None
-    watch = Watch(float(limit) if limit else None, os.environ.get("STEP_LINE", ""), Path(processes), steps)
-    sys.exit(watch.run(program, int(os.environ.get("GRACE_SECONDS", "0"))))
+    watch = Watch(limit, os.environ.get("STEP_LINE", ""), Path(processes), steps)
+    sys.exit(watch.run(program, grace))

@@ -135,7 +135,7 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- if .Run.gpu }}
 {{- /* nvlink-domain */}}
 {{- $rack := .Run.machine.fabric.rack | default 0 | int64 }}
-{{- $nodes := .Run.nodes }}
+{{- $nodes := .Run.pods }}
 {{- if and (gt $nodes 1) (le $nodes $rack) }}
 # Pods in different partitions of NVLink would talk over InfiniBand alone.
 podAffinity:

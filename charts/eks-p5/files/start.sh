@@ -6,6 +6,7 @@ release_variables=(RELEASE_VARIABLES)
 
 # Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
 # that go on after a command that fails.
+# shellcheck disable=SC2329
 source_profile() {
   local -A own=()
   local name

@@ -36,9 +36,19 @@
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
   value: {{ printf "%s/checkpoints" .Run.home | quote }}
+{{- if and .Run.mustProgress (include "eks-p5.attempt" .) }}
+- name: RESTART_ATTEMPT
+  valueFrom:
+    fieldRef:
+      fieldPath: {{ include "eks-p5.attempt" . }}
+{{- end }}
 {{- if .Run.watched }}
 - name: HANG_SECONDS
-  value: {{ mul 60 .Values.run.hangMinutes | quote }}
+  value: {{ kindIs "invalid" .Values.run.hangMinutes | ternary "" (mul 60 .Values.run.hangMinutes) | quote }}
+{{- with .Values.evaluation.batches }}
+- name: EVALUATION_BATCHES
+  value: {{ int64 . | quote }}
+{{- end }}
 - name: STEP_LINE
   value: {{ include "eks-p5.literal" .Values.run.stepLine }}
 - name: GRACE_SECONDS

@@ -64,3 +64,8 @@ imagePullSecrets:
 {{- define "eks-p5.literal" -}}
 {{- . | toString | replace "$" "$$" | toJson }}
 {{- end }}
+
+{{/*
+Exit codes after which no other start can succeed: 17 not-a-number, 78 network-contract, 93 no-progress.
+*/}}
+{{- define "eks-p5.finalExits" -}}[17, 78, 93]{{- end }}

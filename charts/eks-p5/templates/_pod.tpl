@@ -117,7 +117,7 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- define "eks-p5.slot.affinity" -}}
 {{- if .Run.gpu }}
 {{- /* efa */}}
-{{- $nodes := .Run.nodes }}
+{{- $nodes := .Run.pods }}
 {{- if and (include "eks-p5.efaAdapters" . | int64) (gt $nodes 1) }}
 {{- $fabric := .Run.machine.fabric | default dict }}
 podAffinity:

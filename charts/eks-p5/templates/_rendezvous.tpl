@@ -6,7 +6,7 @@ up, and each other one a text that sorts behind it by number: ranks follow NODE_
 {{- define "eks-p5.rendezvousFlags" -}}
 {{- $wait := .Values.rendezvous.timeoutSeconds | int64 -}}
 {{- $etcd := include "eks-p5.etcd" . -}}
---max-restarts={{ .Values.run.maxRestarts | int64 }}
+--max-restarts={{ .Run.restarts }}
 --local-addr="$MASTER_ADDR$( ((NODE_RANK == 0)) || printf '.%05d' "$NODE_RANK")"
 --rdzv-id={{ .Run.name }}"$name"
 {{- if $etcd }}
@@ -20,8 +20,25 @@ up, and each other one a text that sorts behind it by number: ranks follow NODE_
 {{- end }}
 {{- end }}
 
+{{/* torchrun numbers the attempts, and the first process of each compares the checkpoints. */}}
+{{- define "eks-p5.attempt" -}}{{- end }}
+{{- define "eks-p5.beforeProcess" }}
+{{- if .Run.restarts }}
+progress() {
+  {{- if .Run.mustProgress }}
+(
+{{ .Files.Get "files/progress.sh" | trim }}
+)
+  {{- else }}
+  true
+  {{- end }}
+}
+{{ .Files.Get "files/again.sh" | replace "FINAL" (include "eks-p5.finalExits" . | fromJsonArray | join " ") | trim }}
+{{- end }}
+{{- end }}
+
 {{- define "eks-p5.beforeRendezvous" }}
-{{- if .Values.run.maxRestarts }}
+{{- if .Run.restarts }}
 # Each attempt gets a store of its own: in a shared one, ranks read the addresses of the attempt that failed.
 export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
 {{- end }}

@@ -127,7 +127,7 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- define "eks-p6e-gb200.slot.affinity" -}}
 {{- if .Run.gpu }}
 {{- /* efa */}}
-{{- $nodes := .Run.nodes }}
+{{- $nodes := .Run.pods }}
 {{- if and (include "eks-p6e-gb200.efaAdapters" . | int64) (gt $nodes 1) }}
 {{- $fabric := .Run.machine.fabric | default dict }}
 podAffinity:

@@ -6,7 +6,16 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- $variables := .Run.env | fromYamlArray | include "eks-p6e-gb200.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if .Run.gpu }}
+{{- if and .Run.mustProgress (include "eks-p6e-gb200.attempt" .) }}
+
+{{ .Files.Get "files/progress.sh" | trim }}
+{{ end }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- with .Run.examination }}
+
+# A machine that is not fit ends before others wait for it.
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{- end }}
 {{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
@@ -58,6 +67,7 @@ exec {{ include "eks-p6e-gb200.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "eks-p6e-gb200.rankProgram" }}
+{{- include "eks-p6e-gb200.beforeProcess" . }}
 {{- with include (printf "eks-p6e-gb200.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}

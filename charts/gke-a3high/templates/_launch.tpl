@@ -1,6 +1,10 @@
 {{/* The end of a machine's start script: torchrun starts one process for each GPU. */}}
 {{- define "gke-a3high.launch" }}
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "gke-a3high.rendezvousFlags" . | nindent 4 | trim) | trim }}
+{{- with .Values.run.spares }}
+
+{{ $.Files.Get "files/spares.sh" | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
+{{- end }}
 {{- if .Run.transport }}
 
 {{ .Files.Get "files/transport.sh" | trim }}
@@ -13,14 +17,20 @@ meet "$MASTER_PORT"
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
-{{- if .Run.watched }}
+{{- if or .Run.watched .Run.restarts }}
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.
 if ((code)) && [[ -s $CHARTGEN_PROCESSES.code ]]; then code=$(<"$CHARTGEN_PROCESSES.code"); fi
+{{- if .Values.run.spares }}
+((code)) || leave
+{{- end }}
 exit "$code"
 {{- else }}
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@"
+{{- if .Values.run.spares }}
+leave
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -42,11 +42,7 @@ _NO_PLUGIN = re.compile(r"NET/Plugin.*?(?:Could not find|No plugin found|dlerror
 
 
 def meet(log: str) -> None:
-    """Make one communicator over all ranks and use it once; the first process of a machine keeps NCCL's log.
-
-    Args:
-        log: The file for it.
-    """
+    """Make one communicator over all ranks and use it once; the first process of a machine keeps NCCL's log."""
     local = int(os.environ["LOCAL_RANK"])
     if local == 0:
         os.environ.update(NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET", NCCL_DEBUG_FILE=log)
@@ -72,11 +68,7 @@ def meet(log: str) -> None:
 def fault(contract: dict[str, Any], lines: list[str]) -> tuple[str, bool]:
     """Return what is not as promised, nothing when all is, and whether the log proves it.
 
-    A log in another form than those that are known proves nothing.
-
-    Args:
-        contract: The content of transport.json.
-        lines: NCCL's log, without the prefix of each message.
+    A log in another form than those that are known proves nothing. Its lines come without their prefixes.
     """
     promise = contract["promise"]
     missing = [report for report in contract["reports"] if not any(re.search(report, line) for line in lines)]
@@ -107,10 +99,7 @@ def proven(contract: dict[str, Any], lines: list[str]) -> bool:
 def devices(contract: dict[str, Any], lines: list[str]) -> tuple[int, str]:
     """Count adapters; also return what of the list could not be read, empty when all of it was.
 
-    Args:
-        contract: By `links` NCCL's own list is read; by `device` each different text counts, or the highest number of
-            its group `count`.
-        lines: NCCL's log.
+    By `links` NCCL's own list is read; by `device` each different text counts, or the highest number of its `count`.
     """
     if contract["links"]:
         return listed(contract["links"], lines)
@@ -154,12 +143,7 @@ def why(pattern: str, lines: list[str]) -> str:
 
 
 def check_transport(log: Path, code: int) -> int:
-    """Compare NCCL's log with the promise, print one line about it, and return the exit code.
-
-    Args:
-        log: NCCL's log of the first process of this machine.
-        code: Exit code of the meeting.
-    """
+    """Compare NCCL's log with the promise, print one line about it, and return the exit code."""
     contract = json.loads(Path(CONTRACT).read_text())
     text = log.read_text(errors="replace") if log.exists() else ""
     lines = [_PREFIX.sub("", line) for line in text.splitlines()]

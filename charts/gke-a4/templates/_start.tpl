@@ -6,10 +6,15 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- $variables := .Run.env | fromYamlArray | include "gke-a4.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if .Run.gpu }}
-mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-{{- if include "gke-a4.mustProgress" . }}
+{{- if and .Run.mustProgress (include "gke-a4.attempt" .) }}
 
 {{ .Files.Get "files/progress.sh" | trim }}
+{{ end }}
+mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- with .Run.examination }}
+
+# A machine that is not fit ends before others wait for it.
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 {{- end }}
 {{- if .Run.staged }}
 

@@ -3,5 +3,5 @@
 {{- $machine := get (.Files.Get "files/machines.yaml" | fromYaml) .Values.machineType }}
 {{- $gpus := .Values.gpusPerNode | default $machine.gpus | int64 }}
 {{- $launcher := dict "task" "train" "processes" "gpu" "defaults" dict }}
-{{- $_ := set . "Run" (dict "machine" $machine "gpusPerNode" $gpus "nodes" (int64 .Values.nodes) "gpu" true "launcher" $launcher) }}
+{{- $_ := set . "Run" (dict "machine" $machine "gpusPerNode" $gpus "nodes" (int64 .Values.nodes) "pods" (int64 .Values.nodes) "gpu" true "launcher" $launcher) }}
 {{- end }}

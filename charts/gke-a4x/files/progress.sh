@@ -1,10 +1,15 @@
-# A run that fails in the same way each time ends, instead of at the last of its restarts. JobSet counts restarts after
-# failures only, so a run that was preempted continues.
-if ((NODE_RANK == 0)); then
-  saved=$(cd "$CHECKPOINT_DIRECTORY" && { find . -maxdepth 2 | sort && cat ./latest* 2>/dev/null || true; } | cksum)
+# A run that fails in the same way each time ends, instead of at the last of its restarts. Where a controller counts
+# failures only, a run that was preempted has the number of its attempt once more. Without a record, each attempt counts.
+if ((${RANK-$NODE_RANK} == 0)); then
+  attempt=${RESTART_ATTEMPT:-${MPI_ATTEMPT:-${TORCHELASTIC_RESTART_COUNT:-0}}}
   starts=$RUN_DIRECTORY/starts
-  grep -q "^$RESTART_ATTEMPT " "$starts" 2>/dev/null || echo "$RESTART_ATTEMPT $saved" >>"$starts"
-  if (($(grep -c " $saved\$" "$starts") > 3)); then
+  mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null || true
+  saved=$({ cd "$CHECKPOINT_DIRECTORY" && { find . -maxdepth 2 | sort && cat ./latest*; }; } 2>/dev/null | cksum || true)
+  same=$((attempt + 1))
+  if grep -q "^$attempt " "$starts" 2>/dev/null || echo "$attempt $saved" 2>/dev/null >>"$starts"; then
+    same=$(grep -c " $saved\$" "$starts" || true)
+  fi
+  if ((same > 3)); then
     echo "chartgen: 3 restarts without a new checkpoint: the run ends; \`chartgen why\` shows the cause" >&2
     exit 93
   fi

@@ -36,15 +36,19 @@
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
   value: {{ printf "%s/checkpoints" .Run.home | quote }}
-{{- if include "gke-a4x.mustProgress" . }}
+{{- if and .Run.mustProgress (include "gke-a4x.attempt" .) }}
 - name: RESTART_ATTEMPT
   valueFrom:
     fieldRef:
-      fieldPath: metadata.labels['jobset.sigs.k8s.io/restart-attempt']
+      fieldPath: {{ include "gke-a4x.attempt" . }}
 {{- end }}
 {{- if .Run.watched }}
 - name: HANG_SECONDS
-  value: {{ mul 60 .Values.run.hangMinutes | quote }}
+  value: {{ kindIs "invalid" .Values.run.hangMinutes | ternary "" (mul 60 .Values.run.hangMinutes) | quote }}
+{{- with .Values.evaluation.batches }}
+- name: EVALUATION_BATCHES
+  value: {{ int64 . | quote }}
+{{- end }}
 - name: STEP_LINE
   value: {{ include "gke-a4x.literal" .Values.run.stepLine }}
 - name: GRACE_SECONDS

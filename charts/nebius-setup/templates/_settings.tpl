@@ -15,7 +15,7 @@ of one machine may request less than those of several. setup.quota.resources add
 only to that type.
 */}}
 {{- define "nebius-setup.machineResources" -}}
-{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 | max 2 }}
+{{- $nodes := .Values.setup.quota.nodes | default (add .Values.nodes .Values.run.spares) | int64 | max 2 }}
 {{- $machine := .Run.machine }}
 {{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) (omit . "Run") }}
 {{- include "nebius-setup.figures" $run }}

@@ -64,5 +64,5 @@ export PRTE_MCA_plm_ssh_args="${options[*]}" PRTE_MCA_plm_ssh_no_tree_spawn=1 PR
 # With its full path, mpirun finds its own parts on the machines too.
 launch=(
   "$(command -v mpirun)" --allow-run-as-root -np "$((NNODES * GPUS_PER_NODE))" --hostfile /run/chartgen/hosts
-  --map-by "ppr:$GPUS_PER_NODE:node" --bind-to "$MPI_BIND_TO" -x MASTER_ADDR bash
+  --map-by "ppr:$GPUS_PER_NODE:node" --bind-to "$MPI_BIND_TO" -x MASTER_ADDR ${MPI_ATTEMPT:+-x MPI_ATTEMPT} bash
 )

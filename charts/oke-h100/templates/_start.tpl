@@ -6,7 +6,16 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- $variables := .Run.env | fromYamlArray | include "oke-h100.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if .Run.gpu }}
+{{- if and .Run.mustProgress (include "oke-h100.attempt" .) }}
+
+{{ .Files.Get "files/progress.sh" | trim }}
+{{ end }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- with .Run.examination }}
+
+# A machine that is not fit ends before others wait for it.
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{- end }}
 {{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}

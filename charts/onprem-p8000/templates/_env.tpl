@@ -38,7 +38,11 @@
   value: {{ printf "%s/checkpoints" .Run.home | quote }}
 {{- if .Run.watched }}
 - name: HANG_SECONDS
-  value: {{ mul 60 .Values.run.hangMinutes | quote }}
+  value: {{ kindIs "invalid" .Values.run.hangMinutes | ternary "" (mul 60 .Values.run.hangMinutes) | quote }}
+{{- with .Values.evaluation.batches }}
+- name: EVALUATION_BATCHES
+  value: {{ int64 . | quote }}
+{{- end }}
 - name: STEP_LINE
   value: {{ include "onprem-p8000.literal" .Values.run.stepLine }}
 - name: GRACE_SECONDS

@@ -37,3 +37,19 @@ and a quote gets one, so that any text arrives unchanged.
 {{ toJson . }}
 {{- end }}
 {{- end }}
+
+{{/* A program's configuration as the file NAME.yaml, the user's own over it by its dotted keys. Takes (list root name). */}}
+{{- define "<%= chart %>.configFile" -}}
+{{- $config := deepCopy (index . 0).Run.config }}
+{{- $own := get (index . 0).Values.launchers (index . 1) }}
+{{- range $path, $value := include "<%= chart %>.leaves" (list $own.config "") | fromYaml }}
+{{- $steps := splitList "." $path }}
+{{- $section := $config }}
+{{- range initial $steps }}
+{{- if not (kindIs "map" (get $section .)) }}{{ $_ := set $section . dict }}{{ end }}
+{{- $section = get $section . }}
+{{- end }}
+{{- $_ := set $section (last $steps) $value }}
+{{- end }}
+{{ index . 1 }}.yaml: {{ toYaml $config | toJson }}
+{{- end }}

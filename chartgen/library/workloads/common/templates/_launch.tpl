@@ -4,6 +4,12 @@
 {{- include "<%= chart %>.beforeRendezvous" . }}
 <% endif %>
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "<%= chart %>.rendezvousFlags" . | nindent 4 | trim) | trim }}
+<% if kind.name in ("job", "jobset") %>
+{{- with .Values.run.spares }}
+
+{{ $.Files.Get "files/spares.sh" | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
+{{- end }}
+<% endif %>
 {{- if .Run.transport }}
 
 {{ .Files.Get "files/transport.sh" | trim }}
@@ -21,9 +27,15 @@ code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.
 if ((code)) && [[ -s $CHARTGEN_PROCESSES.code ]]; then code=$(<"$CHARTGEN_PROCESSES.code"); fi
+{{- if .Values.run.spares }}
+((code)) || leave
+{{- end }}
 exit "$code"
 {{- else }}
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@"
+{{- if .Values.run.spares }}
+leave
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -13,6 +13,13 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ end }}
 <% endif %>
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+<% if kind.starts == "gpu" %>
+{{- with .Run.examination }}
+
+# A machine that is not fit ends before others wait for it.
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{- end }}
+<% endif %>
 {{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}

@@ -17,11 +17,8 @@ class BandwidthRow:
     """One measurement.
 
     Args:
-        operation: The collective.
         bytes: Size of the message: what a rank sends or what it receives, whichever is more.
         count: Elements of it; where each rank has its own share, of one share.
-        type: Number format.
-        redop: How numbers are joined, or none.
         place: out where the result goes to a second buffer, in where it does not.
         time: Microseconds of one operation.
         algbw: Bytes over time, GB/s.

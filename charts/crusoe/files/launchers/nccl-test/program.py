@@ -18,6 +18,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from calibration import calibrate, values_of
 from collectives import COLLECTIVES, EXACT, Bench, RankGroup, UnsupportedError
 from pairwise import Pair, levels, report, rounds
 from table import HEADER, BandwidthRow, bytes_of, format_rows, read_rows, size_of
@@ -46,7 +47,8 @@ def log(text: str) -> None:
 def arguments() -> argparse.Namespace:
     """Read the arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mode", choices=("sweep", "pairs"), default="sweep")
+    parser.add_argument("--mode", choices=("sweep", "pairs", "calibrate"), default="sweep")
+    parser.add_argument("--machine", default="machine")
     parser.add_argument("--operations", nargs="+", choices=COLLECTIVES, default=list(COLLECTIVES))
     parser.add_argument("--sizes", nargs=2, type=bytes_of, metavar=("FROM", "TO"), default=[8, 16 << 30])
     parser.add_argument("--factor", type=int, default=2)
@@ -166,6 +168,18 @@ def pairs(bench: Bench, given: argparse.Namespace, world: RankGroup, record: Mea
     return slow
 
 
+def alone(bench: Bench, given: argparse.Namespace, _world: RankGroup, record: MeasurementFile | None) -> list[str]:
+    """Measure each GPU by itself, and write what the slowest one reaches; no figure of it is a problem."""
+    found = calibrate(bench)
+    if record:
+        record.note({"machine": given.machine, **found})
+        log("\n".join(values_of(given.machine, found)))
+    return []
+
+
+MODES = {"sweep": sweep, "pairs": pairs, "calibrate": alone}
+
+
 def measured(given: argparse.Namespace, rank: int) -> list[str]:
     """Measure with PyTorch."""
     torch: Any = import_module("torch")
@@ -186,7 +200,7 @@ def measured(given: argparse.Namespace, rank: int) -> list[str]:
         record.note(world_facts := run_facts(torch, given, world))
         log("# " + ", ".join(f"{name} {value}" for name, value in world_facts.items()))
     bench.allocate(given.sizes[1])
-    problems = (pairs if given.mode == "pairs" else sweep)(bench, given, world, record)
+    problems = MODES[given.mode](bench, given, world, record)
     dist.destroy_process_group()
     return problems
 

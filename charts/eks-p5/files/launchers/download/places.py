@@ -22,12 +22,7 @@ def written_paths(target: Path) -> list[Path]:
 
 
 def name_fault(name: str, directory: Path) -> str:
-    """Return why a name is not taken, or nothing. Names come from listings that strangers write.
-
-    Args:
-        name: Path below the directory, parts joined by `/`.
-        directory: Where the values want the files.
-    """
+    """Return why a name is not taken, or nothing. Names come from listings that strangers write."""
     parts = name.split("/")
     if name.startswith("/") or ".." in parts:
         return f"its name leads out of {directory}"

@@ -19,24 +19,13 @@ def rounds(machines: int) -> Iterator[list[Pair]]:
 
 
 def levels(reached: dict[Pair, float], machines: int) -> list[float]:
-    """Return what each machine reaches with the best quarter of its partners: a slow partner must not count against it.
-
-    Args:
-        reached: Bus bandwidth of each pair.
-        machines: How many there are.
-    """
+    """Return what each machine reaches with the best quarter of its partners: a slow one must not count against it."""
     own = [sorted(figure for pair, figure in reached.items() if each in pair) for each in range(machines)]
     return [figures[-(len(figures) // 4 + 1)] for figures in own]
 
 
 def report(names: list[str], found: list[float], percent: int) -> tuple[list[str], list[str]]:
-    """Write what each machine reaches, and which are slow: nothing when none is.
-
-    Args:
-        names: Nodes of the cluster, one for each machine.
-        found: What each reaches, GB/s.
-        percent: A machine is slow below so much of what most machines reach.
-    """
+    """Write what each machine reaches in GB/s, and which are slow: below some percent of what most machines reach."""
     usual, width = statistics.median(found), max(map(len, names))
     table, slow_machines, slow = [f"# {'machine':<{width}}  {'busbw':>7}   share"], [], []
     for name, figure in zip(names, found, strict=True):

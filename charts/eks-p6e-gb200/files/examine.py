@@ -1,0 +1,268 @@
+"""Examines this machine before the program starts: its GPUs, their links, its adapters and the storage of checkpoints.
+
+    examine.py FOLDER CHECK PEAK MACHINES [CHECKPOINTS]
+
+FOLDER is one of the run, where its MACHINES leave their figures and compare them. CHECK is fail or warn. PEAK is the
+TFLOP/s of the data sheet in BF16 (0: unknown). CHECKPOINTS is a directory that must be writable.
+
+Faults of hardware end the pod; what is only slow is a warning.
+
+Exit codes: 0 fit, or nothing to examine it with; 69 this machine is not fit, but another one may be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+UNFIT = 69  # EX_UNAVAILABLE of sysexits.h
+PATIENCE = 60.0  # seconds: nvidia-smi answers in 2, eight GPUs multiply within 20
+SIDE = 8192  # of matrices: products of this size are bound by arithmetic on every GPU since A100
+SECONDS = 3.0  # of products: clocks and power settle within 1
+SLOW = 0.9  # of the median of the run's GPUs; equal ones differ by a few percent
+USUAL = 0.6  # of the data sheet; H100, H200 and B200 reach 0.7 to 0.8 with products of this size
+SLOW_DISK = 0.5  # of the median of the run's machines
+BLOCK = 64 << 20  # bytes written to the storage
+RECENT = 1800  # seconds: older figures are of an earlier start
+BUSY = 0.05  # of a GPU's memory that is used before the run
+# Values in the XML of nvidia-smi (driver 580; earlier ones lack some) that a GPU cannot train with, and those that slow
+# it down. Recovery actions: NVML API, nvmlDeviceGpuRecoveryAction_t; rows: NVIDIA, GPU Memory Error Management, r580.
+FAULTS = {
+    "gpu_recovery_action": (r"(?!None|N/A)\w", "needs recovery"),
+    "remapped_rows/remapped_row_failure": ("Yes", "cannot replace a damaged row of its memory"),
+    "remapped_rows/remapped_row_pending": ("Yes", "replaces a damaged row of its memory at its next reset"),
+    "retired_pages/pending_retirement": ("Yes", "retires a damaged page of its memory at its next reset"),
+}
+DOUBTS = {
+    "ecc_errors/volatile/*uncorrectable*": (r"[1-9]", "has had errors of its memory since its driver started"),
+    "ecc_errors/aggregate/sram_threshold_exceeded": ("Yes", "has had too many errors of its caches"),
+    "fabric/health/bandwidth": ("Degraded", "has lost a part of its NVLink"),
+    "clocks_*_reasons/*_hw_thermal_slowdown": ("Active", "is too hot, and slowed down by its hardware"),
+    "clocks_*_reasons/*_hw_power_brake_slowdown": ("Active", "is slowed down for lack of power"),
+}
+
+
+def read_gpus() -> list[ET.Element] | None:
+    """Return what nvidia-smi reports on each GPU; None where there is no nvidia-smi.
+
+    Raises:
+        RuntimeError: It does not answer, or fails.
+    """
+    text = _ask("-q", "-x")
+    return None if text is None else ET.fromstring(text).findall("gpu")  # noqa: S314 - of the driver
+
+
+def _ask(*argv: str) -> str | None:
+    program = shutil.which("nvidia-smi", path=f"{os.environ.get('PATH', '')}:/usr/local/nvidia/bin")
+    if program is None:
+        return None
+    process = subprocess.Popen([program, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        text, _ = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:  # in the driver, where no signal ends it
+        raise RuntimeError(f"nvidia-smi did not answer within {PATIENCE:g} s") from None
+    if process.returncode:
+        raise RuntimeError(f"nvidia-smi failed with {process.returncode}: {' '.join(text.split())[-200:]}")
+    return text
+
+
+def find_marks(gpus: list[ET.Element], marks: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """Yield a line for each GPU with one of some values."""
+    for number, gpu in enumerate(gpus):
+        for path, (bad, meaning) in marks.items():
+            for element in _elements(gpu, path.split("/")):
+                if re.match(bad, (element.text or "").strip()):
+                    yield f"GPU {number} {meaning} ({element.tag} {(element.text or '').strip()})"
+
+
+def _elements(root: ET.Element, path: list[str]) -> Iterator[ET.Element]:
+    if not path:
+        yield root
+        return
+    pattern = re.compile(path[0].replace("*", r"\w*"))
+    for child in root:
+        if pattern.fullmatch(child.tag):
+            yield from _elements(child, path[1:])
+
+
+def find_busy(gpus: list[ET.Element]) -> Iterator[str]:
+    """Yield a line for each GPU whose memory is used before the run starts."""
+    for number, gpu in enumerate(gpus):
+        sizes = [re.match(r"\d+", gpu.findtext(f"fb_memory_usage/{name}", "")) for name in ("used", "total")]
+        used, total = (int(match[0]) if match else 0 for match in sizes)
+        if used > BUSY * total:
+            yield f"GPU {number} is in use already: {used} of {total} MiB of its memory"
+
+
+def find_lost_links(report: str) -> Iterator[str]:
+    """Yield a line for each GPU that has fewer links of NVLink than another one of this machine."""
+    blocks = re.split(r"(?m)^GPU (?=\d+:)", report)[1:]
+    active = [len(re.findall(r"Link \d+: [\d.]+ GB/s", block)) for block in blocks]
+    for number, links in enumerate(active):
+        if links < max(active):
+            yield f"GPU {number} has {links} of {max(active)} links of NVLink"
+
+
+def find_down_ports(root: Path = Path("/sys/class/infiniband")) -> Iterator[str]:
+    """Yield a line for each port of a network adapter that has no link."""
+    for state in sorted(root.glob("*/ports/*/state")):
+        if "ACTIVE" not in (text := state.read_text().strip()):
+            yield f"port {state.parent.name} of adapter {state.parts[-4]} is {text.partition(': ')[2] or text}"
+
+
+def multiply(gpus: int, meanwhile: Callable[[], None]) -> list[float]:
+    """Return the TFLOP/s of each GPU, of matrix products on all of them at once; nothing without PyTorch or its GPUs.
+
+    Raises:
+        RuntimeError: A GPU fails, does not answer, or computes another result the second time.
+    """
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # that of nvidia-smi
+    try:
+        import torch  # type: ignore[import-not-found]
+    except ImportError:
+        return []
+    if not torch.cuda.is_available():
+        return []
+    if torch.cuda.device_count() < gpus:
+        raise RuntimeError(f"CUDA finds {torch.cuda.device_count()} of {gpus} GPUs")
+    rates: dict[int, float] = {}
+    errors: list[str] = []
+
+    def work(number: int) -> None:
+        try:
+            rates[number] = _multiply(torch, number)
+        except RuntimeError as error:
+            errors.append(f"GPU {number}: {str(error).splitlines()[0]}")
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(gpus)]
+    for thread in threads:
+        thread.start()
+    time.sleep(SECONDS)
+    meanwhile()
+    end = time.monotonic() + PATIENCE
+    for thread in threads:
+        thread.join(max(end - time.monotonic(), 0))
+    silent = [number for number, thread in enumerate(threads) if thread.is_alive()]
+    errors += [f"GPU {number} did not multiply matrices within {PATIENCE:g} s" for number in silent]
+    if errors:
+        raise RuntimeError("; ".join(errors))
+    return [rates[number] for number in sorted(rates)]
+
+
+def _multiply(torch: Any, number: int) -> float:
+    """Return the TFLOP/s of one GPU. cuBLAS computes the same bits each time (cuBLAS 13, Results Reproducibility)."""
+    with torch.cuda.device(number):
+        random = torch.Generator("cuda").manual_seed(1)
+        left, right = (torch.randn(SIDE, SIDE, device="cuda", dtype=torch.bfloat16, generator=random) for _ in range(2))
+        first, rates = left @ right, []
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end or len(rates) < 3:
+            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            for _ in range(20):
+                last = left @ right
+            stop.record()
+            stop.synchronize()
+            rates.append(20 * 2 * SIDE**3 / start.elapsed_time(stop) / 1e9)
+        if not torch.equal(first, last):
+            raise RuntimeError("computes the same product with another result")
+        return float(statistics.median(rates))
+
+
+def write_speed(folder: str) -> float:
+    """Return the MB/s at which this machine writes a file there."""
+    path = Path(folder, f".examine-{os.environ['NODE_RANK']}")
+    block = os.urandom(BLOCK)
+    start = time.monotonic()
+    try:
+        with path.open("wb") as file:
+            file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+        return BLOCK / 1e6 / (time.monotonic() - start)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def share(folder: Path, figures: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """Leave the figures of this machine, and return those that the machines of this start have left so far."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own = folder / f"{os.environ['NODE_RANK']}.json"
+    own.with_suffix(".part").write_text(json.dumps(figures))
+    own.with_suffix(".part").replace(own)
+    files = (file for file in folder.glob("*.json") if file.stat().st_mtime > time.time() - RECENT)
+    return {int(file.stem): json.loads(file.read_text()) for file in files}
+
+
+def find_slow(found: dict[int, dict[str, Any]], own: int, machines: int) -> Iterator[str]:
+    """Yield a line for each GPU and disk that is slow beside the others; the last machine names those of all."""
+    gpus = statistics.median([rate for each in found.values() for rate in each["tflops"]] or [0])
+    disks = statistics.median([each["written"] for each in found.values()])
+    for number, each in sorted(found.items()):
+        if number == own or len(found) >= machines:
+            place = f"machine {number} ({each['pod']})"
+            for gpu, rate in enumerate(each["tflops"]):
+                if rate < SLOW * gpus:
+                    yield f"GPU {gpu} of {place} is slow: {rate:.0f} TFLOP/s, {1 - rate / gpus:.0%} below {gpus:.0f}"
+            if each["written"] < SLOW_DISK * disks:
+                yield f"{place} writes checkpoints at {each['written']:.0f} MB/s, the others at {disks:.0f}"
+
+
+def examine(folder: Path, peak: float, machines: int, checkpoints: str) -> Iterator[str]:
+    """Yield each warning, and print the figures at the end.
+
+    Raises:
+        RuntimeError: This machine is not fit.
+    """
+    began, wanted, own = time.monotonic(), int(os.environ["GPUS_PER_NODE"]), int(os.environ["NODE_RANK"])
+    gpus = read_gpus()
+    if gpus is None:
+        sys.stdout.write("examine: no nvidia-smi here: this machine is not examined\n")
+        return
+    if len(gpus) < wanted:
+        raise RuntimeError(f"nvidia-smi finds {len(gpus)} of {wanted} GPUs")
+    faults = [*find_marks(gpus, FAULTS), *find_lost_links(_ask("nvlink", "--status") or "")]
+    if faults:
+        raise RuntimeError("; ".join(faults))
+    yield from (*find_busy(gpus), *find_down_ports())
+    loaded: list[ET.Element] = []
+    rates = multiply(wanted, lambda: loaded.extend(read_gpus() or []))
+    yield from find_marks(loaded or gpus, DOUBTS)
+    written = write_speed(checkpoints) if checkpoints else 0.0
+    figures = {"pod": os.environ.get("HOSTNAME", ""), "tflops": [round(rate) for rate in rates], "written": written}
+    yield from find_slow(share(folder, figures), own, machines)
+    if rates and max(rates) < USUAL * peak:
+        yield f"all GPUs are slow: {max(rates):.0f} TFLOP/s at most, of {peak:.0f}"
+    speeds = f", {' '.join(f'{rate:.0f}' for rate in rates)} TFLOP/s" if rates else ", no PyTorch to measure them with"
+    disk = f", writes {written:.0f} MB/s" if written else ""
+    sys.stdout.write(f"examine: {wanted} GPUs fit{speeds}{disk}, in {time.monotonic() - began:.0f} s\n")
+
+
+def main(folder: str, check: str, peak: str, machines: str, checkpoints: str = "") -> int:
+    """Print a line for each finding, and return the exit code."""
+    place = f"machine {os.environ['NODE_RANK']} ({os.environ.get('HOSTNAME', '')})"
+    try:
+        for warning in examine(Path(folder), float(peak), int(machines), checkpoints):
+            sys.stderr.write(f"examine: warning: {warning}\n")
+    except (RuntimeError, ET.ParseError) as error:
+        strict = check == "fail"
+        sys.stderr.write(f"examine: {'' if strict else 'warning: '}{place} is not fit: {error}\n")
+        return UNFIT if strict else 0
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(*sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(code)  # whatever a GPU that hangs still keeps

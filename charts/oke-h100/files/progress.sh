@@ -1,0 +1,16 @@
+# A run that fails in the same way each time ends, instead of at the last of its restarts. Where a controller counts
+# failures only, a run that was preempted has the number of its attempt once more. Without a record, each attempt counts.
+if ((${RANK-$NODE_RANK} == 0)); then
+  attempt=${RESTART_ATTEMPT:-${MPI_ATTEMPT:-${TORCHELASTIC_RESTART_COUNT:-0}}}
+  starts=$RUN_DIRECTORY/starts
+  mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null || true
+  saved=$({ cd "$CHECKPOINT_DIRECTORY" && { find . -maxdepth 2 | sort && cat ./latest*; }; } 2>/dev/null | cksum || true)
+  same=$((attempt + 1))
+  if grep -q "^$attempt " "$starts" 2>/dev/null || echo "$attempt $saved" 2>/dev/null >>"$starts"; then
+    same=$(grep -c " $saved\$" "$starts" || true)
+  fi
+  if ((same > 3)); then
+    echo "chartgen: 3 restarts without a new checkpoint: the run ends; \`chartgen why\` shows the cause" >&2
+    exit 93
+  fi
+fi

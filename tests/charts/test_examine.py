@@ -1,0 +1,175 @@
+"""The examination of a machine: what nvidia-smi reports counts, and a machine that is not fit does not start.
+
+`tests/data/nvidia-smi` has the report of an H100 (driver 580.159.04), without what nothing reads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from pod_runner import Machine, run
+from rendered import container, one
+
+from chartgen.library.workloads.common.files.examine import (
+    DOUBTS,
+    FAULTS,
+    UNFIT,
+    find_busy,
+    find_down_ports,
+    find_lost_links,
+    find_marks,
+    find_slow,
+)
+
+SOUND = (Path(__file__).parents[1] / "data/nvidia-smi/h100.xml").read_text()
+TWO = (
+    "launcher=torchrun",
+    "launchers.torchrun.image=example.com/own:1",
+    "launchers.torchrun.program=/own.py",
+    "nodes=2",
+)
+
+
+def gpus(text: str, number: int = 1) -> list[ET.Element]:
+    """The report of so many GPUs."""
+    return ET.fromstring(text).findall("gpu") * number  # noqa: S314 - of this repository
+
+
+def changed(**values: str) -> str:
+    """The report of a GPU of which some values differ."""
+    text = SOUND
+    for name, value in values.items():
+        text, number = re.subn(rf"(?<=<{name}>)[^<]*", value, text)
+        assert number, name
+    return text
+
+
+@pytest.mark.parametrize("marks", [FAULTS, DOUBTS], ids=["faults", "doubts"])
+def test_a_sound_gpu_has_no_marks(marks: dict[str, tuple[str, str]]) -> None:
+    assert [*find_marks(gpus(SOUND, 8), marks), *find_busy(gpus(SOUND, 8))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "marks"),
+    [
+        ("gpu_recovery_action", "Reset", FAULTS),
+        ("remapped_row_pending", "Yes", FAULTS),
+        ("remapped_row_failure", "Yes", FAULTS),
+        ("clocks_event_reason_hw_thermal_slowdown", "Active", DOUBTS),
+        ("clocks_event_reason_hw_power_brake_slowdown", "Active", DOUBTS),
+        ("sram_threshold_exceeded", "Yes", DOUBTS),
+    ],
+)
+def test_a_mark_names_the_gpu_and_the_value(name: str, value: str, marks: dict[str, tuple[str, str]]) -> None:
+    (line,) = find_marks([*gpus(SOUND), *gpus(changed(**{name: value}))], marks)
+    assert line.startswith("GPU 1 ")
+    assert f"{name} {value}" in line
+
+
+def test_corrected_errors_of_memory_are_no_doubt() -> None:
+    found = gpus(changed(dram_correctable="7"))
+    assert [*find_marks(found, DOUBTS)] == []
+
+
+def test_uncorrected_errors_of_memory_are_a_doubt() -> None:
+    assert all("dram_uncorrectable 7" in line for line in find_marks(gpus(changed(dram_uncorrectable="7")), DOUBTS))
+
+
+def test_another_program_on_the_gpu_is_seen() -> None:
+    assert len([*find_busy(gpus(changed(used="40000 MiB")))]) == 1
+
+
+def test_a_gpu_with_fewer_links_than_its_siblings_is_named() -> None:
+    links = [
+        f"GPU {gpu}: NVIDIA H100 (UUID: x)\n" + "\t Link 0: 26.562 GB/s\n" * (17 if gpu == 2 else 18)
+        for gpu in range(4)
+    ]
+    assert [*find_lost_links("".join(links))] == ["GPU 2 has 17 of 18 links of NVLink"]
+
+
+def test_a_port_without_a_link_is_named(tmp_path: Path) -> None:
+    for name, state in (("mlx5_0", "4: ACTIVE"), ("mlx5_1", "1: DOWN")):
+        (tmp_path / name / "ports/1").mkdir(parents=True)
+        (tmp_path / name / "ports/1/state").write_text(state)
+    assert [*find_down_ports(tmp_path)] == ["port 1 of adapter mlx5_1 is DOWN"]
+
+
+FOUND = {number: {"pod": f"pod-{number}", "tflops": [700.0] * 8, "written": 900.0} for number in range(4)}
+SLOW = {**FOUND, 2: {"pod": "pod-2", "tflops": [700.0] * 7 + [600.0], "written": 900.0}}
+
+
+@pytest.mark.parametrize(("found", "own", "lines"), [(FOUND, 3, 0), (SLOW, 3, 1), (SLOW, 2, 1)])
+def test_the_last_machine_names_the_slow_gpus_of_all(found: dict[int, dict[str, object]], own: int, lines: int) -> None:
+    named = [*find_slow(found, own, 4)]
+    assert len(named) == lines
+    assert all(line.startswith("GPU 7 of machine 2 (pod-2)") for line in named)
+
+
+def test_a_machine_names_its_own_slow_gpus_alone_while_others_are_missing() -> None:
+    assert not [*find_slow(SLOW, 3, 5)]
+    assert len([*find_slow(SLOW, 2, 5)]) == 1
+
+
+def test_a_slow_storage_is_a_warning() -> None:
+    found = {**FOUND, 1: {"pod": "pod-1", "tflops": [], "written": 90.0}}
+    assert len([*find_slow(found, 0, 4)]) == 1
+
+
+def machine(folder: Path, report: str, code: int = 0) -> Machine:
+    """A machine whose nvidia-smi prints this report of eight GPUs, and whose Python has no PyTorch."""
+    head, gpu, tail = re.split(r"(<gpu id=.*</gpu>)", report, flags=re.DOTALL)
+    found = Machine(folder)
+    (folder / "report.xml").write_text(head + gpu * 8 + tail)
+    found.program(
+        "nvidia-smi",
+        f"if 'nvlink' not in sys.argv: print(open({str(folder / 'report.xml')!r}).read())\nsys.exit({code})",
+    )
+    found.program("torchrun")
+    return found
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize(("check", "expected"), [("fail", UNFIT), ("warn", 0), ("off", 0)])
+def test_a_machine_that_is_not_fit_does_not_start(tmp_path: Path, check: str, expected: int) -> None:
+    unfit = machine(tmp_path, changed(gpu_recovery_action="Reboot"))
+    code, log = unfit.finish(run(*TWO, f"run.examine={check}"), {"NODE_RANK": "1"}, rank=1)
+    assert code == expected
+    assert (tmp_path / "torchrun.calls").exists() == (expected == 0)
+    assert ("machine 1" in log and "gpu_recovery_action Reboot" in log) == (check != "off")
+
+
+@pytest.mark.helm
+def test_a_driver_that_fails_makes_a_machine_unfit(tmp_path: Path) -> None:
+    assert machine(tmp_path, SOUND, code=15).finish(run(*TWO))[0] == UNFIT
+
+
+@pytest.mark.helm
+def test_a_fit_machine_leaves_its_figures_and_starts(tmp_path: Path) -> None:
+    code, log = machine(tmp_path, SOUND).finish(run(*TWO, "checkpoint.enabled=true", "storage.outputs.from=pvc://out"))
+    assert code == 0, log
+    (figures,) = tmp_path.rglob("machines/*.json")
+    assert json.loads(figures.read_text())["written"] > 0
+    assert not [*tmp_path.rglob(".examine-*")]
+
+
+@pytest.mark.helm
+def test_a_machine_without_nvidia_smi_starts(tmp_path: Path) -> None:
+    lone = Machine(tmp_path)
+    lone.program("torchrun")
+    assert lone.finish(run(*TWO))[0] == 0
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("sets", [("nodes=1",), ("run.examine=off",)])
+def test_nothing_is_examined(sets: tuple[str, ...]) -> None:
+    assert "examine" not in str(one("ConfigMap", run(*TWO, *sets)))
+
+
+@pytest.mark.helm
+def test_an_examination_asks_for_no_privilege() -> None:
+    pods = [container(run(*TWO, f"run.examine={check}")) for check in ("fail", "off")]
+    assert pods[0]["securityContext"] == pods[1]["securityContext"]

@@ -1,0 +1,28 @@
+"""Count what an author of targets, fragments, launchers, kinds and policies may have to know: `python concepts.py`."""
+
+from __future__ import annotations
+
+import sys
+
+from chartgen.composer.extending_page import DEFINITIONS, extending_page
+from chartgen.composer.launcher import PARTS
+from chartgen.composer.library import open_library
+from chartgen.composer.rules import FIELDS
+from chartgen.composer.vocabulary import VOCABULARY, keys
+
+
+def concepts() -> dict[str, int]:
+    """Return the number of each sort of concept, and the words of their reference."""
+    library = open_library(settings=False)
+    counted = {f"keys of {name}": len([*keys(fields)]) for name, (_, fields) in DEFINITIONS.items()}
+    counted |= {name: len([*words(library)]) for name, words in VOCABULARY.items()}
+    return {
+        **counted,
+        "files of a launcher": len(PARTS),
+        "keys of a rule": len(FIELDS),
+        "words": len(extending_page().split()),
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{number:6}  {name}\n" for name, number in concepts().items())
