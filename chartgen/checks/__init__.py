@@ -84,7 +84,7 @@ def check(chart: Chart, values: Values) -> list[Finding]:
     try:
         values = decide(chart, values).values
     except ChartgenError as error:
-        return in_order([*caught, *(Finding(FITTING.id, problem) for problem in error.problems)])
+        return in_order([*caught, *(Finding(FITTING.id, problem, key="nodes") for problem in error.problems)])
     job = job_of(chart, values)
     unchecked = unknown_policies(job, chart) or _misfits_of_target(job, chart, values) if job else []
     if isinstance(origin, Composed):
@@ -151,9 +151,14 @@ def readable_job(target: Target, values: Values) -> Job:
     chart = composed_chart("compose_interface", target)
     if misfits := check_values(chart, values):
         raise ChartgenError(misfits)
-    from chartgen.checks.automatic import decide
+    from chartgen.checks.automatic import decide, open_keys
 
-    return Job(effective_values(chart, decide(chart, values).values), target)
+    try:
+        values = decide(chart, values).values
+    except ChartgenError:  # a preset keeps its own layout then, which `check` reports
+        if open_keys(values):
+            raise
+    return Job(effective_values(chart, values), target)
 
 
 def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:

@@ -65,7 +65,7 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return Decision(values, {})
-    words = tuple(key for key in CHOICES if _at(values.data, key) == AUTO)
+    words = open_keys(values)
     if not words and not values.presets:
         return Decision(values, {})
     plain = replace(values, data=_without(values.data, words))
@@ -84,6 +84,11 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
     if not found or not found[0].fits:
         raise ChartgenError(_refusal(job, words, plain))
     return _decision(plain, words, found[0].values, found[0].step_seconds, reason)
+
+
+def open_keys(values: Values) -> tuple[str, ...]:
+    """Return the keys that values leave to chartgen with the word `auto`."""
+    return tuple(key for key in CHOICES if _at(values.data, key) == AUTO)
 
 
 def _is_misplaced(job: Job, values: Values) -> bool:
@@ -132,24 +137,22 @@ def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, A
 
 def _refusal(job: Job, words: tuple[str, ...], values: Values) -> Problem:
     """Return why nothing fits: too few machines, or more than the batch can use."""
-    gpus = f"{job.world} {job.machine.gpu} ({job.nodes} x {job.gpus_per_node})"
-    message = f"no layout of {job.values['model']['name']} fits {gpus}"
+    machines = f"{job.world} GPUs ({job.nodes} x {job.gpus_per_node} {job.machine.gpu})"
+    message = f"nodes: {machines} have no layout in which {job.values['model']['name']} fits"
     fitting = next((nodes for nodes in _other_sizes(job) if _fits_on(job, words, nodes)), 0)
-    hint = (
-        f"use {'at least' if fitting > job.nodes else 'at most'} {fitting} machines" if fitting else "use larger GPUs"
-    )
+    limit = "at least" if fitting > job.nodes else "at most"
+    hint = f"use {limit} {fitting} machines" if fitting else "use larger GPUs"
     place = values.origin(("nodes",)) if values.sets(("nodes",)) else values.origin(("parallelism",))
-    return Problem(f"parallelism: {message}", *place, hint)
+    return Problem(message, *place, hint)
 
 
 def _other_sizes(job: Job) -> Iterator[int]:
-    """Yield numbers of machines: more, then fewer, because a batch can be too small for many GPUs."""
-    nodes = job.nodes
-    while (nodes := nodes * 2) * job.gpus_per_node <= _MOST_GPUS:
-        yield nodes
-    nodes = job.nodes
-    while nodes := nodes // 2:
-        yield nodes
+    """Yield powers of two: more machines, then fewer, because a batch can be too small for many GPUs."""
+    larger = job.nodes.bit_length()
+    while job.gpus_per_node << larger <= _MOST_GPUS:
+        yield 1 << larger
+        larger += 1
+    yield from (1 << power for power in range((job.nodes - 1).bit_length() - 1, -1, -1))
 
 
 def _fits_on(job: Job, words: tuple[str, ...], nodes: int) -> bool:

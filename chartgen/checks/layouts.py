@@ -276,6 +276,7 @@ def _slowness(layout: Layout, fastest: float) -> int:
 
 
 def _rank(layout: Layout) -> tuple[float, ...]:
-    """Order layouts as vendors choose them: small pieces, few GPUs that share the model, short steps."""
+    """Order layouts as vendors choose them: nothing computed again, small pieces, few GPUs for a model, short steps."""
     job = layout.job
-    return job.micro_batch, job.model_parallel * job.parallel("expert"), layout.step_seconds or 0
+    again = job.recompute.granularity == "full"
+    return again, job.micro_batch, job.model_parallel * job.parallel("expert"), layout.step_seconds or 0

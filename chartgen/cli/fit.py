@@ -42,7 +42,7 @@ def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path,
     \b
     Examples:
       chartgen fit oke-h100 -f values/llama3-70b.yaml --gpus 64
-      chartgen fit gke-a4 --preset llama3-70b --set nodes=4 --output values > layout.yaml
+      chartgen fit gke-a4 --preset llama3-70b --set nodes=4 --output values
     """
     from chartgen.checks.layouts import fitting_layouts
     from chartgen.checks.memory_fit import nested_values
