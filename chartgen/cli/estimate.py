@@ -79,13 +79,20 @@ def estimate(
       chartgen estimate gke-a4 --preset llama3.1-405b
       chartgen estimate gke-a3mega gke-a4 oke-h100 --preset llama3-70b --set nodes=8 --tokens 1T
     """
-    from chartgen.checks.speed import budget_of, speed_on
+    from chartgen.checks.speed import JobSpeed, budget_of, speed_on
     from chartgen.composer.target import load_target
+    from chartgen.errors import ChartgenError
 
     found = []
     for name in targets:
-        values = decided(find_chart(name, path, values_only=True), read_values(dict(options), name))
-        speed = speed_on(load_target(name, library(path)), values)
+        try:
+            values = decided(find_chart(name, path, values_only=True), read_values(dict(options), name))
+            speed = speed_on(load_target(name, library(path)), values)
+        except ChartgenError as error:
+            if len(targets) == 1:
+                raise
+            # the others are compared all the same
+            speed = JobSpeed(name, "", "", 0, 0, None, str(error.problems[0]))
         found.append((speed, budget_of(speed, tokens, price) if tokens else None))
     if output == "json":
         rows = [_row(*each) for each in found]

@@ -152,6 +152,13 @@ class Architecture:
         of_mamba = self.mamba
         return 7 * of_mamba["heads"] * of_mamba["headSize"] * of_mamba["state"] * of_mamba["layers"] if of_mamba else 0
 
+    def state_values(self) -> float:
+        """Return the values of states that one token accounts for: each chunk of 128 tokens has one (chunk_size)."""
+        of_mamba = self.mamba
+        return (
+            of_mamba["heads"] * of_mamba["headSize"] * of_mamba["state"] * of_mamba["layers"] / 128 if of_mamba else 0
+        )
+
     def operations(self, sequence: int) -> float:
         """Return the FLOPs that training takes for one token: forward, and twice as many backward."""
         layers: float = sum(matrix.operations for matrix in (*self.common(), *self.routed()))

@@ -158,7 +158,8 @@ class _Formulas:
             model.attention_operations(run.sequence) / self.of["attention"] * (_ATTENTION_PASSES + run.recomputed)
         )
         scanned = model.scan_operations() / self.of["scan"] * (_PASSES + run.recomputed)
-        return (attended + scanned) * tokens / self.plain_rate * self.share
+        states = self.memory(model.state_values() * tokens * 4 * 2 * self.passes)
+        return ((attended + scanned) * tokens / self.plain_rate + states) * self.share
 
     def experts(self) -> float:
         """Products of routed tokens, and the passes that sort them, weigh them and add them up."""
@@ -214,7 +215,9 @@ class _Formulas:
             return 0.0
         near = min(self.hardware.domain, run.expert)
         domains = run.expert / near
-        copies = (domains - 1) * (1 - (1 - 1 / domains) ** sizes["active"])
+        # experts of one group are on the same machines
+        choices = sizes.get("groups", sizes["active"])
+        copies = (domains - 1) * (1 - (1 - 1 / domains) ** choices)
         within = min(sizes["active"], near) * (near - 1) / near / (self.hardware.nvlink * GIGA) * self.of["dispatch"]
         beyond = copies / (self.hardware.network * GIGA) * self.of["beyond"]
         moved = 4 * run.tokens / run.tensor * self.model.expert_hidden * _BYTES * sizes["layers"]
