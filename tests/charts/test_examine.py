@@ -173,3 +173,14 @@ def test_nothing_is_examined(sets: tuple[str, ...]) -> None:
 def test_an_examination_asks_for_no_privilege() -> None:
     pods = [container(run(*TWO, f"run.examine={check}")) for check in ("fail", "off")]
     assert pods[0]["securityContext"] == pods[1]["securityContext"]
+
+
+@pytest.mark.helm
+def test_a_storage_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
+    found = run(*TWO, "checkpoint.enabled=true", "storage.outputs.from=pvc://out")
+    fit = machine(tmp_path, SOUND)
+    report = f"print(open({str(tmp_path / 'report.xml')!r}).read() if '-q' in sys.argv else '')"
+    fit.program("nvidia-smi", f"{report}\nshutil.rmtree(os.environ['CHECKPOINT_DIRECTORY'], ignore_errors=True)")
+    code, log = fit.finish(found)
+    assert code == 1
+    assert "examine: the run's storage: " in log
