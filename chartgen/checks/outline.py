@@ -10,7 +10,7 @@ from chartgen.checks.speed import describe_speed, speed_of
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 # What templates/_figures.tpl chooses for a run that saves, by kind; unknown for a kind of the user's own.
-_PROGRESS = "until 3 in a row bring no new checkpoint"
+_PROGRESS = "until 3 starts in a row bring no new checkpoint"
 _CHOSEN = {"job": "none: a Job has none", "rayjob": "3"} | dict.fromkeys(
     ("jobset", "trainjob", "pytorchjob", "mpijob", "volcano-job"), _PROGRESS
 )

@@ -22,8 +22,8 @@ def answer_schemas() -> dict[str, str]:
 
 
 def _of_charts() -> dict[str, Shape]:
-    from chartgen.cli.list import ListRow
     from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts, WorkloadFacts
+    from chartgen.composer.library import ListRow
     from chartgen.findings import Level, Severity
     from chartgen.linter.selection import BASELINE
     from chartgen.reports import FINDINGS, FindingRow

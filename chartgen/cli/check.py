@@ -80,7 +80,8 @@ def check(
         click.echo(f"{lines}{end}{click.style(total, fg=colour)}")
     else:
         emit(text, nl=False)
-    if exit_code(findings) and _has_only_presets(values):
+    has_site = any(isinstance(layer.source, Path) for layer in values.layers[values.presets :])
+    if exit_code(findings) and values.presets and not has_site:
         note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
     if explain and seen["decided"]:
         from chartgen.checks import job_of
@@ -138,14 +139,6 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
         seen["plan"] = [*outline(job)]
         seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
     return seen, values
-
-
-def _has_only_presets(values: Values) -> bool:
-    """Report whether no values file but those of presets was given."""
-    from chartgen.composer.presets import VALUES
-
-    files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
-    return bool(files) and all(file.is_relative_to(VALUES) for file in files)
 
 
 def _explain(job: Job | None) -> None:

@@ -36,12 +36,7 @@ def _is_target(word: str, path: tuple[str, ...]) -> bool:
 
 
 def with_folder(given: dict[str, Any], target: str) -> tuple[dict[str, Any], str]:
-    """Return values options with the preset and the files of the folder where none is given, and a line with them.
-
-    Args:
-        given: The options.
-        target: The target that they are for; another one than the folder's gets nothing.
-    """
+    """Return values options with the preset and the files of the folder where none is given, and a line with them."""
     from chartgen.composer.folder_settings import SETTINGS, folder_settings
 
     context = click.get_current_context()

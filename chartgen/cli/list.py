@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +11,7 @@ from chartgen.cli.options import library, note, output_option, path_option, show
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
-    from chartgen.composer.library import Library
+    from chartgen.composer.library import Library, ListRow
 
 _BLOCKS = ("targets", "machines", "fragments", "launchers", "workloads", "policies", "presets")
 _WORDS = ("slots", "helpers", "facts")
@@ -48,25 +48,9 @@ def list_command(kind: str, gpu: str, output: str, path: tuple[Path, ...]) -> No
     show_table([(row.name, _line(row)) for row in rows])
 
 
-class ListRow(NamedTuple):
-    """One row of a list.
-
-    Args:
-        name: Its name.
-        description: Its description.
-        type: Shape of a slot, type of a fact.
-        fragment: Of a helper, the fragment that defines it.
-        example: Of a slot, a complete file.
-    """
-
-    name: str
-    description: str
-    type: str = ""
-    fragment: str = ""
-    example: str = ""
-
-
 def _machines(found: Library, kind: str, gpu: str) -> list[ListRow]:
+    from chartgen.composer.library import ListRow
+
     known = [each for each in found.machine_types() if not gpu or each.answers_to(gpu)]
     if kind == "targets":
         return [row for row in _blocks(found, kind) if row.name in {each.target for each in known}]
@@ -74,7 +58,7 @@ def _machines(found: Library, kind: str, gpu: str) -> list[ListRow]:
 
 
 def _blocks(found: Library, kind: str) -> list[ListRow]:
-    from chartgen.composer.library import KINDS
+    from chartgen.composer.library import KINDS, ListRow
     from chartgen.composer.presets import preset_summary, presets
     from chartgen.helm.yaml import load_file, require_map
 
@@ -92,9 +76,7 @@ def _blocks(found: Library, kind: str) -> list[ListRow]:
 def _words(found: Library, kind: str) -> list[ListRow]:
     from chartgen.composer.vocabulary import VOCABULARY
 
-    return [
-        ListRow(word.name, word.meaning, word.kind, word.fragment, word.example) for word in VOCABULARY[kind](found)
-    ]
+    return [*VOCABULARY[kind](found)]
 
 
 def _line(row: ListRow) -> str:

@@ -17,13 +17,13 @@ LARGEST = 400_000
 _ENTRIES = ("__main__.py", "main.py", "train.py")
 _LEFT_OUT = ("__pycache__", "node_modules")
 _PROGRAM = '''\
-# Code of the folder {name}, packed by chartgen: sha256 {digest}
+# Code of the folder {name!r}, packed by chartgen: sha256 {digest}
 import base64, gzip, io, os, sys, tarfile, tempfile
 
 folder = tempfile.mkdtemp(prefix="code-")
 with tarfile.open(fileobj=io.BytesIO(gzip.decompress(base64.b64decode("""
-{packed}"""))) ) as archive:
-    archive.extractall(folder)
+{packed}""")))) as archive:
+    archive.extractall(folder, **({{"filter": "data"}} if hasattr(tarfile, "data_filter") else {{}}))
 sys.stdout.flush()
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
 os.execv(sys.executable, [sys.executable, "-u", os.path.join(folder, {entry!r}), *sys.argv[1:]])
@@ -72,7 +72,7 @@ def _counts(path: Path) -> bool:
 def _archive(files: dict[str, Path]) -> bytes:
     """Return an archive without owners and times."""
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name, path in files.items():
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = path.stat().st_size, 0o755 if path.stat().st_mode & 0o100 else 0o644

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from chartgen.composer import fragment, launcher, policies, target, workload
 from chartgen.composer.definition import Field
-from chartgen.composer.library import BUILTIN, Library
-from chartgen.composer.vocabulary import Word, helpers, keys, slots
+from chartgen.composer.library import BUILTIN, Library, ListRow
+from chartgen.composer.vocabulary import helpers, keys, slots
 
 _HEAD = """\
 # Targets, fragments and launchers of your own: reference
@@ -97,13 +97,13 @@ def extending_page() -> str:
     text += f"\n## Slots\n\n{_SLOTS}\n"
     text += _table(("slot", "content", "what it fills"), _rows(slots(library)))
     text += f"\n## Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
-    rows = [(f"`{word.name}`", word.fragment, word.meaning) for word in helpers(library)]
+    rows = [(f"`{row.name}`", row.fragment, row.description) for row in helpers(library)]
     return text + _table(("helper", "fragment", "result"), rows)
 
 
-def _rows(words: Iterable[Word]) -> Iterator[tuple[str, str, str]]:
-    for word in words:
-        yield f"`{word.name}`", word.kind, f"{word.meaning}; required" if word.required else word.meaning
+def _rows(words: Iterable[ListRow]) -> Iterator[tuple[str, str, str]]:
+    for row in words:
+        yield f"`{row.name}`", row.type, row.description
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

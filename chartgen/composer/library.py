@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.composer.folder_settings import folder_settings
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
@@ -25,6 +25,24 @@ _ONE_FILE = ("target", "policy")  # the others are folders
 ENTRY_POINT_GROUP = "chartgen.library"
 # Names become parts of file names, template names and Kubernetes names.
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
+
+
+class ListRow(NamedTuple):
+    """One row of a list.
+
+    Args:
+        name: Its name.
+        description: Its description.
+        type: Shape of a slot, type of a fact.
+        fragment: Of a helper, the fragment that defines it.
+        example: Of a slot, a complete file.
+    """
+
+    name: str
+    description: str
+    type: str = ""
+    fragment: str = ""
+    example: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,7 @@ _PROGRAM = ("launchers", _LAUNCHER, "program")
 
 
 def keep_files(values: Values, earlier: dict[str, Any]) -> tuple[Values, list[str]]:
-    """Return values with the program's files of a release where they have none, and the names of these files.
-
-    Args:
-        values: The new values.
-        earlier: The values of the release.
-    """
+    """Return values with the program's files of a release where they have none, and the names of these files."""
     own = (earlier.get("launchers") or {}).get(_LAUNCHER) or {}
     files = own.get("files") or {}
     other = values.data.get("launcher", _LAUNCHER) != _LAUNCHER or earlier.get("launcher") != _LAUNCHER

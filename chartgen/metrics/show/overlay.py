@@ -16,13 +16,7 @@ STROKES = ("grey", "grey, dashed", "grey, dotted", "grey, dashed and dotted")
 
 
 class ComparedRun(NamedTuple):
-    """A baseline of a run.
-
-    Args:
-        name: Its name: a log, a run of the log, or a published figure.
-        comparison: What its speed is to that of the run.
-        figures: Its own figures; None if only its speed is known.
-    """
+    """A baseline of a run; its figures are None if only its speed is known."""
 
     name: str
     comparison: Comparison
@@ -30,14 +24,7 @@ class ComparedRun(NamedTuple):
 
 
 class Overlay(NamedTuple):
-    """Panels of several runs.
-
-    Args:
-        panels: Those of the first run, with the lines of the others.
-        first: The lowest step.
-        last: The highest step.
-        lines: What each kind of line is; empty for one run.
-    """
+    """Panels of a run with the lines of its baselines, the first and last step, and what each kind of line is."""
 
     panels: list[Panel]
     first: int
