@@ -113,7 +113,7 @@ def _key(chart: Chart, values: Values) -> str:
         return ""
     layers = [str(layer.source) for layer in values.layers]
     texts = [file.read_bytes().decode("utf-8", "replace") for file in files]
-    given = [chart.name, chart.origin.workload, values.data, layers, texts]
+    given = [chart.origin.workload, values.data, values.presets, layers, texts]
     return key_of_inputs(chart.origin.target, "check", json.dumps(given))
 
 

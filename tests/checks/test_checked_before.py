@@ -10,6 +10,8 @@ import pytest
 from userlib import chartgen
 
 from chartgen.composer import composed
+from chartgen.composer.library import open_library
+from chartgen.composer.presets import preset_layers
 
 
 @pytest.fixture
@@ -37,6 +39,14 @@ def test_flags_kinds_and_folders_have_findings_of_their_own(cache: Path, tmp_pat
     for more in ([], ["--set", "nodes=0"], ["--workload", "job"], ["--path", tmp_path / "own"]):
         chartgen("check", "gke-a3mega", *more)
     assert len(list(cache.iterdir())) == 4
+
+
+def test_the_files_of_a_preset_given_one_by_one_are_not_the_preset(cache: Path) -> None:
+    """Only a preset has a layout that chartgen may replace."""
+    files = preset_layers("gpt3-5b", "gke-a3mega", open_library())
+    chartgen("check", "gke-a3mega", "--preset", "gpt3-5b")
+    chartgen("check", "gke-a3mega", *(word for file in files for word in ("-f", file)))
+    assert len(list(cache.iterdir())) == 2
 
 
 def test_a_chart_of_a_folder_is_always_checked(cache: Path, tmp_path: Path) -> None:
