@@ -81,7 +81,6 @@ def estimate(
     """
     from chartgen.checks.speed import JobSpeed, budget_of, speed_on
     from chartgen.composer.target import load_target
-
     from chartgen.errors import ChartgenError
 
     found = []
