@@ -158,6 +158,16 @@ parsers: $(DEV) ## install the programs whose own parsers the tests ask, into th
 	done
 	$(BIN)/pip install --quiet --target "$(CHARTGEN_PROGRAMS)/wandb" wandb==0.31.0
 
+# The extension's wheel asks for glibc 2.39, and what tests use of it runs with 2.36: pip takes it for another platform.
+SPARES = "$(CHARTGEN_SPARES)/bin/pip" install --quiet
+.PHONY: spares
+spares: ## install PyTorch and NVIDIA's resiliency extension (7 GB) into the folder CHARTGEN_SPARES, for tests/charts/test_spares.py
+	python3.11 -m venv "$(CHARTGEN_SPARES)"
+	$(SPARES) torch==2.8.0 numpy==2.4.6 defusedxml==0.7.1 grpcio==1.85.3 httpx==0.28.1 nvidia-ml-py==13.615.71 packaging==26.3 \
+		protobuf==7.36.2 psutil==7.2.2 PyYAML==6.0.4
+	$(SPARES) --no-deps --only-binary=:all: --platform manylinux_2_39_x86_64 --target \
+		"$(CHARTGEN_SPARES)/lib/python3.11/site-packages" nvidia-resiliency-ext==0.6.0
+
 .PHONY: newest
 newest: $(CHARTGEN) ## print which pinned versions are behind, as Go and pip list them
 	$(PROGRAM)/newest.py

@@ -1,7 +1,7 @@
 """Speed, memory and size of chartgen against its budgets: `make bench`, with the size `make bench BENCH=--install`.
 
 Times are ratios of medians within one run, and the commands take turns, so that a slow or busy machine slows both
-sides of a ratio. Exit code 1 when a budget is exceeded. Standard library only; no test runs this.
+sides of a ratio. Exit code 1 when a budget is exceeded.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from pathlib import Path
 from bench import CHARTGEN, ROOT, Figure, Run, interleave
 
 SIZE = 200_000_000
-SMALL = SIZE // 10
 BEGIN = 1_770_000_000
 WORDS = ("Channel", "via", "P2P/CUMEM", "rank", "comm", "0x55d0c8a0", "ring", "tree", "loader", "iteration", "step")
 
@@ -83,15 +82,15 @@ def write(path: Path, line: Callable[[int], str], size: int) -> str:
     return str(path)
 
 
-def measure(folder: Path) -> list[Figure]:
+def measure(folder: Path, size: int = SIZE) -> list[Figure]:
     """Time whole processes on large logs, and on one of 50 steps."""
-    busy = write(folder / "mixed.log", mixed, SIZE)
-    dense = write(folder / "steps.log", megatron, SIZE)
-    json_lines = write(folder / "dllogger.log", dllogger, SIZE)
-    pairs = write(folder / "bridge.log", bridge, SIZE)
-    pod = write(folder / "pod.log", of_pod, SIZE)
-    samples = write(folder / "mllog.log", mllog, SIZE)
-    small = write(folder / "small.log", mixed, SMALL)
+    busy = write(folder / "mixed.log", mixed, size)
+    dense = write(folder / "steps.log", megatron, size)
+    json_lines = write(folder / "dllogger.log", dllogger, size)
+    pairs = write(folder / "bridge.log", bridge, size)
+    pod = write(folder / "pod.log", of_pod, size)
+    samples = write(folder / "mllog.log", mllog, size)
+    small = write(folder / "small.log", mixed, size // 10)
     commands = {
         "mixed": [CHARTGEN, "metrics", busy],
         "small": [CHARTGEN, "metrics", small],

@@ -42,13 +42,13 @@ def jobset(release: str, machines: int) -> dict[str, object]:
     }
 
 
-def fill(plane: ControlPlane) -> None:
+def fill(plane: ControlPlane, machines: int = MACHINES) -> None:
     """Start all runs and wait until their pods run."""
     start_controllers(plane, ("jobset",))
     capacity = {**GPUS, "cpu": "208", "memory": "1872Gi", "pods": "110"}
-    create_machines(plane.cluster, [NodePool("machine", MACHINES + OTHERS, capacity)], timeout=600)
+    create_machines(plane.cluster, [NodePool("machine", machines + OTHERS, capacity)], timeout=600)
     releases = [f"other-{number}" for number in range(OTHERS)]
-    plane.cluster.apply([jobset("big", MACHINES), *(jobset(name, 1) for name in releases)])
+    plane.cluster.apply([jobset("big", machines), *(jobset(name, 1) for name in releases)])
     while any(read_readout(plane.cluster, name).phase != "running" for name in ("big", *releases)):
         time.sleep(2)
 
@@ -59,7 +59,7 @@ def requests(cluster: Cluster) -> None:
         cluster.list(kind, namespace="default", labels={LABEL: "big"})
 
 
-def measure(plane: ControlPlane) -> list[Figure]:
+def measure(plane: ControlPlane, rounds: int = ROUNDS) -> list[Figure]:
     """Time the command, and in this process what it does."""
     os.environ["KUBECONFIG"] = str(plane.kubeconfig)
     kubectl = find_tool("kubectl")
@@ -67,10 +67,10 @@ def measure(plane: ControlPlane) -> list[Figure]:
     if kubectl:
         get = [str(kubectl), "get", KINDS, "--selector", f"{LABEL}=big"]
         commands |= {"kubectl get, JSON": [*get, "--output", "json"], "kubectl get, table": get}
-    runs = interleave(commands, ROUNDS)
+    runs = interleave(commands, rounds)
     seconds = {name: statistics.median(run.seconds for run in taken) for name, taken in runs.items()}
-    reading = statistics.median(clock(lambda: read_readout(plane.cluster, "big"), ROUNDS))
-    plain = statistics.median(clock(lambda: requests(plane.cluster), ROUNDS))
+    reading = statistics.median(clock(lambda: read_readout(plane.cluster, "big"), rounds))
+    plain = statistics.median(clock(lambda: requests(plane.cluster), rounds))
     name = f"chartgen status of {MACHINES} machines"
     figures = [
         Figure(f"{name}, beside {OTHERS} releases", seconds["status"], 3, "s"),

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from chartgen.kube import Cluster, connect
     from chartgen.linter import lint
     from chartgen.rehearsal.rehearse import Rehearsal, rehearse
-    from chartgen.releases import Rollout, execute, prepare, prepare_rollback
     from chartgen.releases.helm_release import Place, Release
     from chartgen.releases.plan import Plan, plan_release
     from chartgen.releases.preflight import Diagnosis, examine
+    from chartgen.releases.rollout import Rollout, execute, prepare, prepare_rollback
     from chartgen.releases.uninstall import uninstall
 
 __version__ = "0.1.0"
@@ -85,10 +85,11 @@ _MODULES = {
     "kube": ["Cluster", "connect"],
     "linter": ["lint"],
     "rehearsal.rehearse": ["Rehearsal", "rehearse"],
-    "releases": ["Rollout", "execute", "prepare", "prepare_rollback", "uninstall"],
     "releases.helm_release": ["Place", "Release"],
     "releases.plan": ["Plan", "plan_release"],
     "releases.preflight": ["Diagnosis", "examine"],
+    "releases.rollout": ["Rollout", "execute", "prepare", "prepare_rollback"],
+    "releases.uninstall": ["uninstall"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -21,7 +21,6 @@ def read_cached(kind: str, key: str) -> Any:
     """Return the data of a key; None when the cache has none.
 
     Args:
-        kind: A folder of the cache.
         key: The digest of everything that the data depends on, the code that computes it among it.
     """
     try:

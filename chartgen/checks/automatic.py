@@ -55,7 +55,7 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
     A preset keeps its own layout where that passes every check; elsewhere one is chosen, unless the user set sizes.
 
     Args:
-        chart: The chart; values of charts that chartgen did not make stay as they are.
+        chart: The chart; values of charts that chartgen did not make stay unchanged.
         values: The user's layers.
         before: The values of the release, whose layout is kept while model and machines stay the same.
 
@@ -131,7 +131,7 @@ def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, A
 
 
 def _refusal(job: Job, words: tuple[str, ...], values: Values) -> Problem:
-    """Return why there is no layout: too few machines, or more than the batch can use."""
+    """Return why nothing fits: too few machines, or more than the batch can use."""
     gpus = f"{job.world} {job.machine.gpu} ({job.nodes} x {job.gpus_per_node})"
     message = f"no layout of {job.values['model']['name']} fits {gpus}"
     fitting = next((nodes for nodes in _other_sizes(job) if _fits_on(job, words, nodes)), 0)

@@ -169,6 +169,22 @@ def precision_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem("precision", message, hint, (f"launchers.{job.launcher.name}.image",))
 
 
+def launcher_of_spares(job: Job) -> Iterator[KeyProblem]:
+    """Hot spares need ft_launcher of nvidia-resiliency-ext 0.6, which NVIDIA's images contain from a release on."""
+    if job.values["run"]["spares"] and can(job, "ft_launcher") is False:
+        hint = "use nvcr.io/nvidia/nemo:26.06 or newer, or run.spares 0"
+        also = (f"launchers.{job.launcher.name}.image",)
+        yield KeyProblem("run.spares", f"{job.image} does not contain ft_launcher", hint, also)
+
+
+def spares_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
+    """Whether an image that is not NVIDIA's contains ft_launcher is unknown until it runs."""
+    if job.values["run"]["spares"] and can(job, "ft_launcher") is None:
+        hint = "it needs nvidia-resiliency-ext 0.6 or newer"
+        also = (f"launchers.{job.launcher.name}.image",)
+        yield KeyProblem("run.spares", f"not checked whether {job.image} contains ft_launcher", hint, also)
+
+
 def _formats(job: Job) -> list[dict[str, Any]]:
     """Return the rows of the lock about the job's number format, if its launcher has it."""
     wanted = job.values["precision"]
@@ -245,5 +261,7 @@ COMPAT = (
     Rule.of(processor_of_an_unknown_image, "chartgen/data/compat.yaml, arm64", "unchecked", tasks=_RUNS),
     Rule.of(precision_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
     Rule.of(precision_of_an_unknown_image, "chartgen/data/compat.yaml, features", "unchecked"),
+    Rule.of(launcher_of_spares, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Rule.of(spares_of_an_unknown_image, "chartgen/data/compat.yaml, features", "unchecked"),
     Rule.of(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
 )

@@ -10,7 +10,7 @@ from chartgen.checks.speed import describe_speed, speed_of
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 # What templates/_figures.tpl chooses for a run that saves, by kind; unknown for a kind of the user's own.
-_PROGRESS = "until 3 in a row bring no new checkpoint"
+_PROGRESS = "until 3 starts in a row bring no new checkpoint"
 _CHOSEN = {"job": "none: a Job has none", "rayjob": "3"} | dict.fromkeys(
     ("jobset", "trainjob", "pytorchjob", "mpijob", "volcano-job"), _PROGRESS
 )
@@ -22,7 +22,8 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
     gpus = 0 if job.launcher.task == "data" else job.world
     storage, queue = values.get("storage", {}), values.get("queue", {})  # a target of one's own may lack both
     outputs = storage.get("outputs", {}).get("from", "")
-    yield machine_line(job.nodes, values["machineType"], gpus)
+    spares = values["run"].get("spares", 0) if gpus else 0
+    yield machine_line(job.nodes + spares, values["machineType"], gpus + spares * job.gpus_per_node, spares)
     yield "program", job.launcher.name
     if job.trains and "parallelism.tensor" in owns:
         yield from layout_lines(layout_sizes(values, gpus), batch_sizes(values, gpus), int(values["steps"]))
@@ -35,9 +36,10 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
         yield from recovery(job)
 
 
-def machine_line(nodes: int, machine: str, gpus: int) -> tuple[str, str]:
-    """Return the machines of a run as a line of (label, text)."""
-    return ("machines", f"{nodes} x {machine} = {gpus} GPUs") if gpus else ("pods", f"{nodes} without GPUs")
+def machine_line(nodes: int, machine: str, gpus: int, spares: int) -> tuple[str, str]:
+    """Return the machines of a run, spares among them, as a line of (label, text)."""
+    among = f", {spares} to spare" if spares else ""
+    return ("machines", f"{nodes} x {machine} = {gpus} GPUs{among}") if gpus else ("pods", f"{nodes} without GPUs")
 
 
 def layout_lines(sizes: dict[str, int], batch: dict[str, int], steps: int) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -49,8 +48,8 @@ def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
     ]:
         raise ChartgenError(clashes)
     if foreign:
-        tasks = {launcher.name: launcher.task for launcher in job.target.launchers}
-        rule_lines(chart.name, foreign, json.loads(chart.files["values.schema.json"]), tasks)
+        tasks = tuple((launcher.name, launcher.task) for launcher in job.target.launchers)
+        rule_lines(chart.name, tuple(foreign), chart.files["values.schema.json"], tasks)
 
 
 def miscounts(job: Job, *severities: str) -> bool:

@@ -35,7 +35,6 @@ def foreign_sites(origin: Composed, values: Values) -> Iterator[Finding]:
 
     Args:
         origin: The target whose chart gets the values.
-        values: The user's layers.
     """
     own = {origin.name, f"{origin.name}-setup", f"{origin.name}-{origin.workload}"}
     for layer in values.layers:
@@ -52,7 +51,6 @@ def placeholders(origin: Composed, values: Values, launcher: str) -> Iterator[Fi
 
     Args:
         origin: The target whose chart gets the values.
-        values: The user's layers.
         launcher: The run's program, whose values count alone; empty for a setup chart.
     """
     example = site_example(origin.name, origin.target.library) if values.layers else None

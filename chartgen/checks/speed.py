@@ -35,7 +35,6 @@ class JobSpeed:
     """The estimated speed of a job on a target; without figures if none can be given.
 
     Args:
-        target: The target's name.
         machine_type: The machine type.
         gpu: The GPU model.
         gpus: GPUs of the run.
@@ -79,10 +78,6 @@ class Budget:
 def estimate(target: Target, values: Values) -> Estimate:
     """Estimate how fast a job will train, without a cluster.
 
-    Args:
-        target: The target.
-        values: The user's layers.
-
     Raises:
         ChartgenError: No figure can be given: for the program, the model, the GPU or the precision, or because sizes do
             not divide each other.
@@ -96,10 +91,6 @@ def estimate(target: Target, values: Values) -> Estimate:
 
 def speed_on(target: Target, values: Values) -> JobSpeed:
     """Return the estimated speed of a job, or the reason why it has none.
-
-    Args:
-        target: The target.
-        values: The user's layers.
 
     Raises:
         ChartgenError: A value does not fit the schema.
@@ -179,7 +170,6 @@ def why_slow(job: Job, seconds: float) -> Problem | None:
     """Return the likeliest reason why a step takes far longer than estimated; None where nothing shows that it does.
 
     Args:
-        job: The job.
         seconds: The measured time of a step, without the first ones.
     """
     if job.values["profile"]["enabled"]:

@@ -29,7 +29,6 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
 
     Args:
         chart: The chart; without a values.schema.json anything is valid.
-        values: The user's layers.
     """
     text = chart.files.get(SCHEMA_FILE)
     if text is None:

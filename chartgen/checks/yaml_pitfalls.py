@@ -35,7 +35,6 @@ class Scalar(NamedTuple):
 
     Args:
         keys: Its key path; for a key, the last part is its spelling.
-        value: The value that Helm reads.
         is_key: Whether it is a key of a map.
     """
 

@@ -21,10 +21,11 @@ from chartgen.visible import one_line
 
 _EPILOG = """\b
 Examples:
-  chartgen init gke-a3mega
-  chartgen check gke-a3mega --preset gpt3-175b -f site.yaml
-  chartgen rehearse gke-a3mega --preset gpt3-175b -f site.yaml
-  chartgen install gke-a3mega my-run --preset gpt3-175b -f site.yaml
+  chartgen init gke-a3mega --preset gpt3-175b
+  chartgen check
+  chartgen rehearse
+  chartgen install my-run
+  chartgen check gke-a3mega --preset gpt3-175b -f site.yaml --set nodes=64
 
 \b
 Exit codes: 0 clean, 1 findings or a failed action, 2 usage, 3 a needed tool or cluster is missing.

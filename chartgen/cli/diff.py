@@ -26,9 +26,9 @@ from chartgen.cli.output import show_answer
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
-    from chartgen.releases import Preview
     from chartgen.releases.diff import Change
     from chartgen.releases.history import RevisionRecord
+    from chartgen.releases.preview import Preview
 
 
 @click.command(cls=FolderCommand)
@@ -54,14 +54,17 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
     """
     from chartgen.checks import effective_values, validate
     from chartgen.helm.manifests import objects, render
-    from chartgen.releases import preview, survey_release
     from chartgen.releases.diff import compare_renders
+    from chartgen.releases.kept_files import keep_files
+    from chartgen.releases.preview import preview
+    from chartgen.releases.state import survey_release
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         state = survey_release(cluster, release, place.namespace)
         record = state.find(revision)
         values = read_values(options, target or record.target)
         values = values if values.layers else _release_values(record.values)
+        values, _ = keep_files(values, record.values)
         chart = _chart_for(record, target, options, values)
         values = decided(chart, values, record.values)
         validate(chart, values)

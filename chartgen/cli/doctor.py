@@ -93,7 +93,6 @@ def show_diagnoses(diagnoses: list[Diagnosis], *, err: bool = False) -> None:
     """Print diagnoses as a table, each fix below its problem.
 
     Args:
-        diagnoses: The diagnoses.
         err: Print to stderr, apart from a command's result.
     """
     from chartgen.masking import masked

@@ -47,7 +47,9 @@ def with_folder(given: dict[str, Any], target: str) -> tuple[dict[str, Any], str
     context = click.get_current_context()
     if not isinstance(context.command, FolderCommand) or target != (settings := folder_settings()).target:
         return given, ""
-    named = {"preset_names": (settings.preset,) if settings.preset else (), "files": settings.values}
+    # a program of one's own brings its own model
+    own = given["code"] or given["program_file"] or not settings.preset
+    named = {"preset_names": () if own else (settings.preset,), "files": settings.values}
     taken = {key: value for key, value in named.items() if value and not given[key]}
     words = {"target": (context.meta.get(_TARGET),), "preset": taken.get("preset_names"), "values": taken.get("files")}
     shown = ", ".join(f"{key} {' '.join(map(str, names))}" for key, names in words.items() if names and names[0])

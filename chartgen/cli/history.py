@@ -22,7 +22,7 @@ def history(release: str, **options: Any) -> None:
     Example:
       chartgen history my-run
     """
-    from chartgen.releases import run_of, survey_release
+    from chartgen.releases.state import run_of, survey_release
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         state = survey_release(cluster, release, place.namespace)

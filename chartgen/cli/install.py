@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
     from chartgen.kube import Cluster
-    from chartgen.releases import Rollout
     from chartgen.releases.helm_release import Place
     from chartgen.releases.history import RevisionRecord
     from chartgen.releases.preflight import Diagnosis
+    from chartgen.releases.rollout import Rollout
+
+# What an upgrade without the files of the installation lacks; the release has them.
+_OF_FILES = ("program-is-named", "file-of-the-run-is-given")
 
 
 def chart_options(command: F) -> F:
@@ -68,15 +71,23 @@ def install(**options: Any) -> None:
 def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
     from chartgen.checks import check, raise_errors
+    from chartgen.releases.kept_files import keep_files
 
     values = read_values(options)
     chart = find_chart(options["target"], options["path"], options["workload"], values=values)
     values = _avoiding(chart, values, options["avoided"])
     found = check(chart, values)
-    raise_errors(found)
+    if action == "install" or any(each.severity == "error" and each.rule not in _OF_FILES for each in found):
+        raise_errors(found)
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         with untouched():
             action, last = _action(action, cluster, place, options)
+            values, kept = keep_files(values, last.values if last else {})
+            if kept:
+                note(f"kept from revision {last.revision if last else 0}: {', '.join(kept)}")
+                chart = find_chart(options["target"], options["path"], options["workload"], values=values)
+                found = check(chart, values)
+            raise_errors(found)
             values = decided(chart, values, last.values if last else None)
             show_warnings(found)
             rollout = _prepare(action, cluster, place, chart, values, options)
@@ -107,7 +118,8 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
 
 def _action(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> tuple[str, RevisionRecord | None]:
     """Return the action, and the last revision; fail at once when an existing or missing release does not allow it."""
-    from chartgen.releases import check_existence, survey_release
+    from chartgen.releases.rollout import check_existence
+    from chartgen.releases.state import survey_release
 
     state = survey_release(cluster, options["release"], place.namespace)
     if options.get("or_install") and state.last is None:
@@ -121,8 +133,8 @@ def _prepare(
 ) -> Rollout:
     from chartgen.composer.origin import Foreign, origin_of
     from chartgen.helm.manifests import objects, render
-    from chartgen.releases import prepare
     from chartgen.releases.plan import plan_objects
+    from chartgen.releases.rollout import prepare
 
     release = options["release"]
     rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))

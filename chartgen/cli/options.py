@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -131,6 +132,12 @@ _PROGRAM = click.option(
     metavar="FILE",
     help="Program of your own that torchrun starts on every machine; it goes with the run.",
 )
+_CODE = click.option(
+    "--code",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Folder of your own program, which goes with the run: its train.py starts, or the --program-file in it.",
+)
 _LAYERS = (
     click.option(
         "-f",
@@ -168,7 +175,7 @@ _LAYERS = (
         help="One value from a file.",
     ),
 )
-_NAMES = ("preset_names", "program_file", "files", "set_values", "set_strings", "set_json", "set_files")
+_NAMES = ("preset_names", "code", "program_file", "files", "set_values", "set_strings", "set_json", "set_files")
 
 
 def layer_options(command: F) -> F:
@@ -179,8 +186,8 @@ def layer_options(command: F) -> F:
 
 
 def values_options(command: F) -> F:
-    """Add `--preset`, `--program-file`, `-f` and the `--set` options to a command with a target."""
-    return _PRESET(_PROGRAM(layer_options(command)))
+    """Add `--preset`, `--code`, `--program-file`, `-f` and the `--set` options to a command with a target."""
+    return _PRESET(_CODE(_PROGRAM(layer_options(command))))
 
 
 def team_option(command: F) -> F:
@@ -200,6 +207,9 @@ def _teams(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     return {name: load_values([Path(file)]) for name, _, file in parted}
 
 
+_CODE_KEYS = ("launchers", "torchrun", "files", "code.py")
+
+
 def read_values(options: dict[str, Any], target: str = "") -> Values:
     """Remove the values options from a command's options and return them as layers.
 
@@ -213,10 +223,28 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
     given, line = with_folder({name: options.pop(name, ()) for name in _NAMES}, target)
     if line:
         note(line)
-    if program := given.pop("program_file"):
-        given = _with_program(program, given)
     layers = _preset_layers(given.pop("preset_names"), target)
-    return replace(load_values([*layers, *given.pop("files")], **given), presets=len(layers))
+    code = given.pop("code")
+    with tempfile.TemporaryDirectory() if code else nullcontext("") as folder:
+        if program := _program(code, given.pop("program_file"), folder):
+            given = _with_program(program, given)
+        values = load_values([*layers, *given.pop("files")], **given)
+    named = (
+        each._replace(source=f"--code {code}") if code and _CODE_KEYS in each.assigned else each
+        for each in values.layers
+    )
+    return replace(values, presets=len(layers), layers=tuple(named))
+
+
+def _program(code: Path | None, program: Path | None, folder: str) -> Path | None:
+    """Return the program's file: a folder of code is packed into one."""
+    if not code:
+        return program
+    from chartgen.composer.code_folder import packed_code
+
+    packed = Path(folder, "code.py")
+    packed.write_text(packed_code(code, program or None), "utf-8")
+    return packed
 
 
 def _with_program(program: Path, given: dict[str, Any]) -> dict[str, Any]:
@@ -329,8 +357,6 @@ def _read_chart(name: str) -> Chart | None:
         return Chart.read(Path(name))
     if not is_remote(name) and not is_archive(Path(name)):
         return None
-    import tempfile
-
     from chartgen.helm.packages import fetched, unpack_chart
 
     with tempfile.TemporaryDirectory() as folder:

@@ -85,9 +85,8 @@ def _show(result: Rehearsal, output: str) -> None:
     if output == "json":
         show_answer("rehearsal/v1", result)
         return
-    click.echo(
-        f"Verdict: {plan.release} {_word(verdict)} on {result.machines} simulated machines ({verdict.seconds:.1f} s)"
-    )
+    simulated = counted(result.machines, "simulated machine")
+    click.echo(f"Verdict: {plan.release} {_word(verdict)} on {simulated} ({verdict.seconds:.1f} s)")
     queue = f"by queue {plan.queue}" if plan.queue else "without a queue"
     click.echo(f"  admitted    {'yes, ' + queue if verdict.admitted else 'no'}")
     click.echo(

@@ -23,7 +23,7 @@ def rollback(release: str, revision: int | None, again: str, *, yes: bool, **opt
     Example:
       chartgen rollback my-run 3
     """
-    from chartgen.releases import prepare_rollback
+    from chartgen.releases.rollout import prepare_rollback
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         with untouched():

@@ -14,8 +14,9 @@ from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster
-    from chartgen.releases import LostWork, Rollout
     from chartgen.releases.helm_release import Place, Release
+    from chartgen.releases.preview import LostWork
+    from chartgen.releases.rollout import Rollout
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where stdin is not a terminal.")
 lose_option = click.option(
@@ -121,7 +122,7 @@ def can_ask() -> bool:
 
 def carry_out(rollout: Rollout, cluster: Cluster, place: Place, options: dict[str, Any]) -> None:
     """Execute a prepared and confirmed rollout; wait for the run if requested."""
-    from chartgen.releases import execute
+    from chartgen.releases.rollout import execute
 
     for finding in rollout.findings:
         note(finding)

@@ -25,8 +25,9 @@ def uninstall(release: str, lose_progress: bool, **options: Any) -> None:
     Example:
       chartgen uninstall my-run
     """
-    from chartgen.releases import check_installed, lost_work
-    from chartgen.releases import uninstall as remove
+    from chartgen.releases.preview import lost_work
+    from chartgen.releases.uninstall import check_installed
+    from chartgen.releases.uninstall import uninstall as remove
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         with untouched():

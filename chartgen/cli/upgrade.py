@@ -16,7 +16,7 @@ from chartgen.cli.rollout import confirm_changes, yes_option
 @click.option("-i", "--install", "or_install", is_flag=True, help="Install the release if it does not exist.")
 @yes_option
 def upgrade(*, yes: bool, **options: Any) -> None:
-    """Upgrade a release to these values; values of earlier revisions are not carried over.
+    """Upgrade a release to these values; of earlier revisions only the files of --program-file and --code are kept.
 
     Shows the changes and asks for confirmation. Unchanged values change nothing; changed values replace the run: the
     old run stops with all its pods, then the new one resumes from the release's checkpoints. Without checkpoints, all

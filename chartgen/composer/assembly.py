@@ -5,7 +5,6 @@ Nothing is written here.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -311,10 +310,10 @@ class _Composer:
         return files
 
     def _rules(self) -> str:
-        tasks = {launcher.name: launcher.task for launcher in self.target.launchers}
+        tasks = tuple((launcher.name, launcher.task) for launcher in self.target.launchers)
         unmarked = _Composer(self.target, self.workload) if self.marks else self
-        schema = json.loads(unmarked.interface().files[SCHEMA_FILE])
-        lines = rule_lines(self.chart, rules_of(self.target, self.workload.folders), schema, tasks)
+        schema = unmarked.interface().files[SCHEMA_FILE]
+        lines = rule_lines(self.chart, tuple(rules_of(self.target, self.workload.folders)), schema, tasks)
         marks = self.marks
         return "\n".join(marks.marked(*line) if marks else line.text for line in lines)
 

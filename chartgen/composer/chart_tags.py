@@ -44,8 +44,6 @@ class Tags:
 
     Args:
         target: The target, with the fragments of the workload kind.
-        workload: The workload kind.
-        chart: The chart's name.
         setup: Whether the chart is of what is installed once.
         marks: Receives the lines of the sources; None = they are not wanted.
         rules: Composes the lines of the chart's rules.
@@ -70,7 +68,6 @@ class Tags:
         """Fill in the tags of a text.
 
         Args:
-            text: The text.
             path: Its file; only tags of chartgen's own files may be any expression.
             launcher: The launcher that the text is of.
             gpus: Whether the text is for runs with GPUs alone, or without; None: it asks when Helm renders it.

@@ -29,9 +29,10 @@ A launcher: a folder with this file, `values.yaml` and `values.schema.json` of i
 | `config.yaml` | the program's configuration, made from values; the user's `launchers.NAME.config` is merged over it |
 | `args.yaml` | list of arguments. Where it names `/etc/chartgen/NAME.yaml`, `config.yaml` becomes that file |
 | `files.yaml` | other files in `/etc/chartgen`: name -> text |
-| `env.yaml`, `mounts.yaml` | lists of variables and mounts, as in the slots `env.yaml` and `volumeMounts.yaml` |
+| `env.yaml` | variables, as in the slot of that name |
+| `mounts.yaml` | list of `mountPath`, `from` (a path below `/data`, `/outputs` or `/scratch`) and `readOnly` |
 | `beforeLaunch.sh`, `beforeRank.sh` | as in the slots of that name |
-| `launch.sh` | starts the processes in place of chartgen |
+| `launch.sh` | bash that sets the array `launch`: the command that starts the processes of a machine |
 | `validate.tpl` | as in a fragment |
 | `program.sh` or `program.py` | the program, where the image has none; other Python files are its modules |
 

@@ -26,7 +26,6 @@ class FolderSettings:
     Args:
         path: Folders with definitions.
         target: Target of the runs.
-        preset: Their preset.
         values: Their values files.
     """
 

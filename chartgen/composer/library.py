@@ -35,7 +35,6 @@ class MachineType:
         name: Its name, as `machineType` takes it.
         gpu: Model of its GPUs, such as h100-80gb.
         count: How many GPUs it has.
-        target: The target.
         platform: The target's platform, such as gke.
     """
 

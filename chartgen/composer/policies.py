@@ -74,7 +74,6 @@ class Policy:
 
     Args:
         name: Its file's name without `.yaml`.
-        document: Its file.
         data: Its content, by the keys of `FIELDS`.
     """
 
@@ -328,7 +327,6 @@ def mirrored(image: str, mirrors: tuple[tuple[str, str], ...]) -> str:
     """Return where an image comes from: an image without a registry is of Docker Hub.
 
     Args:
-        image: The image.
         mirrors: Pairs of a beginning and what replaces it.
     """
     # distribution/reference v0.6.0, normalize.go

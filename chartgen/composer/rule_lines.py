@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chartgen.composer.expressions import ExpressionError
 from chartgen.composer.rule_template import Translator, bare, go_string, joined
@@ -28,24 +30,25 @@ class RuleLine(NamedTuple):
     line: int
 
 
+@lru_cache(maxsize=8)
 def rule_lines(
-    chart: str, rules: Sequence[ValuesRule], schema: Mapping[str, Any], launchers: Mapping[str, str]
-) -> list[RuleLine]:
+    chart: str, rules: tuple[ValuesRule, ...], schema: str, offered: tuple[tuple[str, str], ...]
+) -> tuple[RuleLine, ...]:
     """Return the lines of a template that rules make, those that are only warnings left out.
 
     Args:
         chart: The chart's name.
         rules: Its rules.
-        schema: The schema of its values.
-        launchers: Launcher -> its task, of those that the chart offers.
+        schema: The schema of its values, as JSON.
+        offered: The launchers that the chart offers, each with its task.
 
     Raises:
         ChartgenError: Unknown names and types that do not fit, all at once.
     """
     problems: list[Problem] = []
     lines: list[RuleLine] = []
-    first = next(iter(launchers))
-    translators = {name: Translator(chart, schema, name or first) for name in {rule.launcher for rule in rules}}
+    launchers, data = dict(offered), json.loads(schema)
+    translators = {name: Translator(chart, data, name or offered[0][0]) for name in {rule.launcher for rule in rules}}
     guards = {id(rule): _guard(rule, launchers) for rule in rules}
     order = list(dict.fromkeys(guards.values()))
     for guard, group in groupby(
@@ -57,7 +60,7 @@ def rule_lines(
         lines += [] if guard is None else found
     if problems:  # a policy's `required` makes a key and an expression of one text
         raise ChartgenError({problem[1:4]: problem for problem in problems}.values())
-    return lines
+    return tuple(lines)
 
 
 def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str | None:

@@ -55,7 +55,6 @@ class Term(NamedTuple):
     """A part of an expression in a template.
 
     Args:
-        text: The template's text.
         kind: A key of `_KINDS`.
         schema: The JSON Schema of a value; empty for what is calculated.
         least: The least that a number can be; None = not known.

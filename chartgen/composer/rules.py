@@ -52,7 +52,8 @@ _TEXTS = ("key", "message", "hint")
 _SHARED = ("meaning", "source", "tasks", "about", "severity")
 
 
-@dataclass(frozen=True)
+# By identity, since files are read once: what is computed of rules is cached by them.
+@dataclass(frozen=True, eq=False)
 class ValuesRule:
     """One rule; its fields are those of `FIELDS`.
 

@@ -181,9 +181,7 @@ class Target:
     """One target with its fragments and launchers, after reading and checks.
 
     Args:
-        name: The target's name.
         description: One sentence: which machines of which cloud.
-        platform: The cloud.
         workload: The target's own workload kind.
         kind: The workload kind of the charts; `fragments` and `launchers` are those for it.
         machines: Machine types by name; the first is the default.
@@ -191,7 +189,6 @@ class Target:
         every_launcher: The launchers that its file lists; all of chartgen's where it lists none.
         values: Default values that differ from the fragments' own.
         sources: Where its values come from.
-        document: Its file.
         library: Where its definitions come from.
         parents: The target that it extends, then the parent of this one, and so on.
         kubernetes: The first version of Kubernetes that its charts install on.
@@ -289,7 +286,6 @@ def load_target(name: str, library: Library | None = None) -> Target:
     """Read a target and all definitions that it names.
 
     Args:
-        name: The target's name.
         library: Where to find them; chartgen's own definitions and CHARTGEN_PATH when None.
 
     Raises:
@@ -383,7 +379,6 @@ def with_launchers(target: Target, names: Sequence[str]) -> Target:
     """Return a target whose charts have only some of its launchers, the first of them as default.
 
     Args:
-        target: The target.
         names: The launchers; none for all.
 
     Raises:

@@ -28,7 +28,6 @@ class Word:
     """One slot, helper, fact or key.
 
     Args:
-        name: Its name.
         meaning: One sentence or two.
         kind: Shape of a slot, type of a fact or key; empty for a helper.
         fragment: The fragment that must be listed for the helper to exist; empty for every chart.

@@ -92,7 +92,6 @@ class Workload:
 
     Args:
         path: Its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`.
-        container: Name of the program's container.
         api: API group and version of its object.
         kind: Kind of its object.
         starts: `processes` of the launchers with GPUs that it is for.

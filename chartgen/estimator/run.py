@@ -44,8 +44,6 @@ class Run:
     """One training run; parallel sizes as in Megatron's options.
 
     Args:
-        model: The model.
-        hardware: Its GPUs.
         gpus: Number of GPUs.
         precision: Number format of matrix products: bf16, fp8, mxfp8, nvfp4.
         sequence: Tokens of a sample.

@@ -46,13 +46,14 @@ def metadata(thing: Object) -> Object:
 
 def maps(node: object, at: Keys = ()) -> Iterator[tuple[Keys, Object]]:
     """Yield all maps of an object, outer ones first."""
-    if isinstance(node, dict):
-        yield at, node
-        for key, child in node.items():
-            yield from maps(child, (*at, key))
-    elif isinstance(node, list):
-        for index, child in enumerate(node):
-            yield from maps(child, (*at, index))
+    left: list[tuple[Keys, object]] = [(at, node)]
+    while left:
+        at, node = left.pop()
+        if isinstance(node, dict):
+            yield at, node
+            left += [((*at, key), child) for key, child in reversed(node.items()) if isinstance(child, (dict, list))]
+        elif isinstance(node, list):
+            left += [((*at, index), node[index]) for index in reversed(range(len(node)))]
 
 
 def texts(node: object, at: Keys = ()) -> Iterator[tuple[Keys, str]]:

@@ -181,8 +181,6 @@ def get(
     """Find engines, download those that are missing, and build those that cannot be downloaded.
 
     Args:
-        names: Engine names.
-        progress: Receives a line for each step and each problem.
         may_build: Receives the names of those that must be built, and returns whether to; default: they are built.
 
     Returns:

@@ -15,6 +15,9 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
 
+# Seconds: 8 to 10 on a lent H100 (docs/explanation/resilience.md); eight GPUs need longer to begin than one.
+_EXAMINATION = 20
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -29,6 +32,7 @@ class Plan:
         program: The launcher.
         image: The program's image.
         nodes: Machines, one pod each; an MPI master is not counted. Without GPUs: pods.
+        spares: Those of them that take the place of lost ones.
         machine: Machine type.
         gpus: GPUs of all machines; 0 for programs that prepare data.
         parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor if set, and the
@@ -40,6 +44,7 @@ class Plan:
         logs: The run's directory, and the location of /outputs; empty when the program has none.
         apis: API versions of all its objects, which determine the required controllers.
         requests: Resource requests of the program on each machine, {resource: quantity}.
+        examined: Whether machines are examined before the run starts.
         recovery: What brings a training run back after a failure: checkpoints, restarts, hang; empty without one.
         estimate: Estimated time and cost in one line; empty without.
     """
@@ -52,6 +57,7 @@ class Plan:
     program: str
     image: str
     nodes: int
+    spares: int
     machine: str
     gpus: int
     parallelism: dict[str, int]
@@ -62,6 +68,7 @@ class Plan:
     logs: str
     apis: frozenset[str]
     requests: dict[str, str]
+    examined: bool = False
     recovery: dict[str, str] = field(default_factory=dict)
     estimate: str = ""
 
@@ -93,6 +100,7 @@ def plan_objects(
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
     plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
+    plan = replace(plan, examined=any("examine.py" in (item.get("data") or {}) for item in rendered))
     if job is None or not job.trains:
         return plan
     return replace(plan, recovery=dict(recovery(job)), estimate=describe_speed(speed_of(job), plan.steps))
@@ -102,7 +110,9 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield a plan as lines of (label, text)."""
     yield "release", f"{plan.release} in namespace {plan.namespace}, chart {plan.chart}"
     yield "run", f"{plan.kind} {plan.run}"
-    yield machine_line(plan.nodes, plan.machine, plan.gpus)
+    yield machine_line(plan.nodes, plan.machine, plan.gpus, plan.spares)
+    if plan.examined:
+        yield "examination", f"about {_EXAMINATION} s on each machine before the start (run.examine)"
     yield from (
         layout_lines(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
     )
@@ -128,7 +138,10 @@ def _plan(
     env, resources = workers.env, container.get("resources") or {}
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
     trains = bool(gpus) and workers.trains and sized
-    sizes = layout_sizes(values, gpus) if trains else {}
+    # The program knows of no spares.
+    spares = workers.count - int(env.get("NNODES", workers.count)) if gpus else 0
+    working = gpus - spares * int(env.get("GPUS_PER_NODE", 0))
+    sizes = layout_sizes(values, working) if trains else {}
     return Plan(
         release=release,
         namespace=namespace,
@@ -138,10 +151,11 @@ def _plan(
         program=values["launcher"],
         image=container["image"],
         nodes=workers.count,
+        spares=spares,
         machine=values["machineType"],
         gpus=gpus,
         parallelism=sizes,
-        batch=batch_sizes(values, gpus) if trains else {},
+        batch=batch_sizes(values, working) if trains else {},
         steps=int(values["steps"]) if trains else 0,
         queue=workers.queue,
         rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",

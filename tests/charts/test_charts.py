@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from pairs import WIRINGS
-from rendered import VALUES
+from rendered import VALUES, chart
 from selection import HELMS, cases
 
 from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import render
+from chartgen.helm.program_errors import HelmError
 from chartgen.helm.schema import check_patterns
 from chartgen.linter import find_presets, lint
 from chartgen.rehearsal import engines
@@ -48,3 +51,9 @@ def test_values_files_point_editors_at_a_schema() -> None:
         first = path.read_text().splitlines()[0]
         assert first.startswith("# yaml-language-server: $schema="), path
         assert (path.parent / first.partition("=")[2]).is_file(), path
+
+
+@pytest.mark.parametrize("word", [{"parallelism": "auto"}, {"batch": {"micro": "auto"}}, {"recompute": "auto"}])
+def test_helm_alone_refuses_auto_and_names_the_command(word: dict[str, Any]) -> None:
+    with pytest.raises(HelmError, match="chartgen fit gke-a3mega "):
+        render(chart(), "run", "default", word)

@@ -765,3 +765,11 @@ def test_own_programs_are_in_the_chart_as_they_are_in_the_library() -> None:
     found = data("download", "data.source=https://example.com/a")
     assert one("ConfigMap", found)["data"]["program.py"].strip() == text.strip()
     assert "download" in lab().files["values.yaml"]
+
+
+@pytest.mark.parametrize(("image", "asynchronous"), [("25.02", False), ("25.04", True), ("26.08", True)])
+def test_checkpoints_are_written_beside_the_training_where_the_release_can(image: str, *, asynchronous: bool) -> None:
+    sets = (f"launchers.megatron-lm.image=nvcr.io/nvidia/nemo:{image}", "storage.outputs.from=pvc://r")
+    names = {"async-save", "use-persistent-ckpt-worker"}
+    assert names & megatron("checkpoint.enabled=true", *sets).keys() == (names if asynchronous else set())
+    assert not names & megatron(*sets).keys(), "nothing is saved"

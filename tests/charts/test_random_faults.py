@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_torchrun import install
@@ -70,7 +71,7 @@ ENDS: dict[str, tuple[int, str] | None] = {
 def made(folder: Path) -> Objects:
     write(folder, {"targets/lab.yaml": TARGET.replace("workload: job\n", "workload: jobset\n")})
     own = {"image": "example.com/own:1", "program": "/etc/chartgen/own.py", "files": {"own.py": PROGRAM}}
-    values = {
+    values: dict[str, Any] = {
         "launcher": "torchrun", "nodes": 1, "gpusPerNode": 1, "launchers": {"torchrun": own},
         "storage": {"outputs": {"from": "pvc://results"}}, "checkpoint": {"enabled": True}, "run": {"hangMinutes": 3},
     }  # fmt: skip
@@ -94,7 +95,7 @@ class Outcome:
 def live(found: Objects, folder: Path, fault: str, source: random.Random) -> Outcome:
     """Run a machine until its run is completed or ends, as a JobSet does, which numbers the attempts."""
     install(folder)
-    attempts, logs, at = [], [], source.randint(6, STEPS - 1)
+    code, attempts, logs, at = 0, [], [], source.randint(6, STEPS - 1)
     machine = Machine(
         folder, {"PYTHONPATH": str(folder / "modules"), "FAULT": fault, "AT": str(at), "HANG_SECONDS": "1"}
     )

@@ -97,8 +97,17 @@ def test_one_target_is_one_answer_and_several_are_a_list() -> None:
     assert one["stepSeconds"]["low"] < one["stepSeconds"]["middle"] < one["stepSeconds"]["high"]
     assert sum(one["made"].values()) == pytest.approx(one["stepSeconds"]["middle"])
     assert one["unmeasured"]
-    preset = ("--preset", "llama2-70b-lora", "--set", "launcher=nemo-1,nodes=4")
-    several = answer(chartgen("estimate", "gke-a4", "gke-a3mega", *preset, "--output", "json").stdout)["estimates"]
+    words = (
+        "gke-a4",
+        "gke-a3mega",
+        "--preset",
+        "llama2-70b-lora",
+        "--set",
+        "launcher=nemo-1,nodes=4",
+        "--output",
+        "json",
+    )
+    several = answer(chartgen("estimate", *words).stdout)["estimates"]
     assert [row["target"] for row in several] == ["gke-a4", "gke-a3mega"]
 
 

@@ -163,6 +163,33 @@ def test_a_run_with_a_final_exit_code_is_not_started_again(
     assert outcome(run) == "failed"
 
 
+SPARE = "launcher=megatron-lm,run.spares=1,launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.06"
+WITH_SPARES = pytest.mark.parametrize("target", ["gke-a3high", pytest.param("gke-a3mega", marks=pytest.mark.full)])
+
+
+@WITH_SPARES
+def test_a_run_outlives_as_many_machines_as_it_has_spares(release: Callable[..., Release], target: str) -> None:
+    found = release(target, "helm", "--set", SPARE)
+    _, lost, other = found.pods()
+    found.end(lost, "Failed")
+    wait_for(lambda: len(found.pods()) == 2, what="that the machine is lost", timeout=180)
+    assert final_state(found.run()) == ""
+    found.end(other, "Failed")
+    wait_for(lambda: final_state(found.run()) == "Failed", what="that the run has failed", timeout=180)
+
+
+@WITH_SPARES
+def test_a_run_that_lost_a_machine_is_complete_when_the_others_are(
+    release: Callable[..., Release], target: str
+) -> None:
+    found = release(target, "helm", "--set", SPARE)
+    _, lost, other = found.pods()
+    found.end(lost, "Failed")
+    found.end(other, "Succeeded")
+    kind = {"kind": found.kind.name, "apiVersion": found.kind.api_version}
+    wait_for(lambda: outcome({**kind, **found.run()}) == "finished", what="that the run is complete", timeout=180)
+
+
 @pytest.mark.parametrize(
     ("target", "helm"),  # test_upgrade.py has Job and JobSet
     [

@@ -13,7 +13,7 @@ from click.testing import Result
 from facts import has
 from ociregistry import registry
 from releases import RELEASE, Site, rolling, run_chart, site_of, small
-from userlib import chartgen
+from userlib import chartgen, write
 
 from chartgen.kube import CLAIM
 from chartgen.rehearsal.controlplane import ControlPlane
@@ -186,6 +186,18 @@ def test_diff_of_a_release(here: Site) -> None:
     assert "did you mean" in wrong.stderr
     late = call(here, "diff", RELEASE, "--revision", "4")
     assert late.stderr == has("error my-run revision 4 Helm 1")
+
+
+def test_an_upgrade_keeps_the_code_of_the_release(here: Site, tmp_path: Path) -> None:
+    write(tmp_path / "code", {"train.py": "print()\n"})
+    site = ("-f", VALUES / "site.gke-a3ultra.example.yaml")
+    made = call(here, "install", "gke-a3ultra", RELEASE, *site, "--code", tmp_path / "code", "--force")
+    assert made.exit_code == 0, made.stderr
+    same = call(here, "upgrade", "gke-a3ultra", RELEASE, *site, "--dry-run", "--force")
+    assert same.exit_code == 0, same.stderr
+    assert "code.py" in same.stderr
+    (run,) = here.runs()
+    assert f"JobSet {run} continues unchanged" in same.stderr
 
 
 def test_packaged_chart_of_a_registry_is_installed(here: Site, tmp_path: Path) -> None:

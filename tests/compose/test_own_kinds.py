@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from userlib import chartgen, composed
 from chartgen.errors import ChartgenError
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
+from chartgen.helm.yaml import values_text
 from chartgen.kube.run_kinds import queue_of, run_kind
 from chartgen.kube.workloads import expected_pods, find_workers, is_suspended, outcome, why_no_run
 from chartgen.linter import lint
+from chartgen.releases.history import RevisionRecord
 from chartgen.releases.plan import plan_release
+from chartgen.releases.status.release_record import why_absent
 
 SETS = ("nodes=3", "launcher=nemo-1", "launchers.nemo-1.image=example.com/nemo:1")
 
@@ -57,6 +61,9 @@ def test_a_plan_names_the_kind_of_a_run_that_nothing_here_describes(folder: Path
     found = objects(render(chart, RELEASE, NAMESPACE, values.data))
     strange = [{**each, "kind": "Other"} if each["kind"] == "AppWrapper" else each for each in found]
     assert "Other (workload.codeflare.dev/v1beta2)" in why_no_run("the chart", strange).message
+    manifest = "---\n".join(map(values_text, strange))
+    record = RevisionRecord("a", "b", 1, "deployed", "", datetime.now(timezone.utc), "box", "1", manifest=manifest)
+    assert "Other (workload.codeflare.dev/v1beta2)" in why_absent("a", "b", record).message
     others = [each for each in strange if each["kind"] != "Other"]
     assert "unchecked" not in why_no_run("the chart", others).message
 

@@ -46,6 +46,15 @@ def test_arguments_win_over_the_folder(folder: Path) -> None:
     assert "site.yaml" not in chartgen("check", "-f", "own.yaml").stderr
 
 
+def test_a_program_of_ones_own_brings_its_own_model(folder: Path) -> None:
+    write(folder, {"code/train.py": "print()\n"})
+    shown = chartgen("check", "--code", "code", "--set", "launchers.torchrun.image=a:1", "--output", "json")
+    assert shown.exit_code == 0, shown.stdout
+    assert "gpt3-175b" not in shown.stderr
+    assert "site.yaml" in shown.stderr
+    assert "--code code" in {each["path"] for each in findings(shown.stdout)}
+
+
 def test_another_target_gets_nothing_of_the_folder() -> None:
     assert "chartgen.yaml" not in chartgen("check", "gke-a3ultra").stderr
 

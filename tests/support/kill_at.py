@@ -166,8 +166,9 @@ def _say(line: str) -> None:
 def _main(folder: Path) -> None:
     from chartgen.helm.chart import Chart
     from chartgen.kube import connect
-    from chartgen.releases import execute, prepare, prepare_rollback, uninstall
     from chartgen.releases.helm_release import Place
+    from chartgen.releases.rollout import execute, prepare, prepare_rollback
+    from chartgen.releases.uninstall import uninstall
 
     order = json.load(sys.stdin)
     fault, kubeconfig = order["fault"], Path(order["kubeconfig"])

@@ -22,9 +22,11 @@ from chartgen.kube import CONFIG_MAP, JOB, JOBSET, POD, Cluster, Object, wait_fo
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases import Removal, Rollout, execute, prepare, prepare_rollback, survey_release, uninstall
 from chartgen.releases.helm_release import Place, Release
 from chartgen.releases.history import RevisionRecord, read_records
+from chartgen.releases.rollout import Rollout, execute, prepare, prepare_rollback
+from chartgen.releases.state import survey_release
+from chartgen.releases.uninstall import Removal, uninstall
 
 RELEASE = "my-run"
 _RUN = '{{ printf "%s-%s" .Release.Name (printf "%v" .Values.run | sha256sum | trunc 8) }}'

@@ -197,7 +197,6 @@ def cost_of(
         price: Price per machine and hour.
         facts: The number of machines, and of GPUs.
         per_gpu: Whether it is the price of a GPU.
-        currency: Its currency.
         wall: Wall time in seconds; None = unknown.
         tokens: Tokens per second; None = unknown.
     """

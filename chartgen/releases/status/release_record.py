@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chartgen.errors import Problem
-from chartgen.helm.manifests import objects
 from chartgen.kube import Object
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import run_names
@@ -70,7 +69,7 @@ def why_absent(release: str, namespace: str, record: RevisionRecord | None) -> P
         text = f"no release {release} in namespace {namespace}"
         return Problem(text, hint="`helm list --all-namespaces` shows all releases")
     if run_names().isdisjoint(_KIND.findall(record.manifest)):
-        return why_no_run(f"chart {record.chart}", objects(record.manifest))
+        return why_no_run(f"chart {record.chart}", record.objects)
     return Problem(
         "its run is not in the cluster: it was deleted, or its time to live has passed",
         hint="`chartgen upgrade` with another `run.again` starts it once more",

@@ -61,3 +61,12 @@ hugepages-2Mi: {{ . | quote }}
 {{- define "eks-p6e-gb200.expertTensor" -}}
 {{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}
 {{- end }}
+
+{{/*
+Release of NVIDIA's NeMo image as a number, such as 2606; launchers.<name>.release where the image is another; 0 = unknown.
+*/}}
+{{- define "eks-p6e-gb200.imageRelease" -}}
+{{- $tag := regexFind "(^|/)nvidia/nemo:[0-9]{2}[.][0-9]{2}([^0-9]|$)" (.Run.launcher.image | default "") }}
+{{- $release := (get .Values.launchers .Values.launcher).release | default (regexFind "[0-9]{2}[.][0-9]{2}" $tag) }}
+{{- replace "." "" $release | default "0" }}
+{{- end }}

@@ -7,9 +7,8 @@ Watched is a process that prints steps, from its first one on; with most program
 HANG_SECONDS is the time that a step may take; empty: it follows from the steps before (`Limit`). When one takes longer,
 the run hangs: SIGABRT ends all processes of this machine, and Python prints the stack of each thread
 (PYTHONFAULTHANDLER). The controller then ends the other machines: what still hangs there at the end of its grace period
-ends in the same way. FOLDER contains a file with the number of
-each process of this machine, STEP_LINE is a text in each line of a step (empty: the usual lines), GRACE_SECONDS the
-time between SIGTERM and the end of the pod.
+ends in the same way. FOLDER contains a file with the number of each process of this machine, STEP_LINE is a text in
+each line of a step (empty: the usual lines), GRACE_SECONDS the time between SIGTERM and the end of the pod.
 
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
@@ -60,7 +59,6 @@ FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidi
 OTHER = rb"checkpoint|\bsav(e|ed|ing)\b|\bload(ed|ing)?\b|\bresum"
 STEP = rb"(?i)^(?!.*(%s)).*(\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)" % OTHER
 
-
 BOX = Path(os.environ.get("RUN_DIRECTORY", "."), "blackbox")
 
 
@@ -96,10 +94,8 @@ class Watch:
     """A program whose output is passed on while its steps are awaited.
 
     Args:
-        limit: Longest time between two steps; None = any.
         text: A text in each line of a step; empty for the usual lines.
         folder: Folder with the numbers of this machine's processes.
-        report: Takes each complete line.
     """
 
     def __init__(self, limit: Limit | None, text: str, folder: Path, report: Report | None = None) -> None:
@@ -216,13 +212,7 @@ def leave_box(code: int, tail: bytes) -> None:
 
 
 class Report:
-    """Sends the lines of steps to the exporter of this machine.
-
-    Args:
-        address: Path of the exporter's socket.
-        rank: Rank of the process.
-        step: An expression that is found in each line of a step.
-    """
+    """Sends the lines of steps to the exporter of this machine; an expression finds them."""
 
     def __init__(self, address: str, rank: str, step: str) -> None:
         self._address, self._rank, self._step = address, rank.encode(), re.compile(step.encode())

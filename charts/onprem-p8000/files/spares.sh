@@ -11,3 +11,22 @@ meet() {
     --rdzv-conf="is_host=$((NODE_RANK == 0))"
   )
 }
+
+# A launcher reports success also when it leaves because its machine is not healthy (0.6.0, launcher.py). The run has ended
+# when the first machine, where all meet, does not listen any more. That machine stays a while: a Job of which a pod has
+# failed must be complete before all others have ended, else it fails then.
+leave() {
+  local tries=30
+  if ((NODE_RANK == 0)); then
+    sleep 30 &
+    wait "$!" || true
+    return
+  fi
+  while (: <>"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null; do
+    if ((tries-- == 0)); then
+      echo "examine: machine $NODE_RANK (${HOSTNAME-}) is not fit: ft_launcher left it, and the run continues" >&2
+      exit 69
+    fi
+    sleep 1
+  done
+}

@@ -101,6 +101,11 @@ load: {{ printf "%s/checkpoints" .Run.home | quote }}
 save-interval: {{ int64 .Values.checkpoint.interval }}
 # Saves once more before Kubernetes takes the machines away.
 exit-signal-handler: true
+{{- if ge (include "coreweave.imageRelease" . | int64) 2504 }}
+# A process that stays writes them beside the training (without it, NaN was seen: NVIDIA/Megatron-LM#1713).
+async-save: true
+use-persistent-ckpt-worker: true
+{{- end }}
 {{- end }}
 {{- with .Values.checkpoint.from }}
 pretrained-checkpoint: {{ quote . }}

@@ -6,15 +6,17 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- define "eks-p6e-gb200.launcher.nccl-test.args" }}
 {{- $own := get .Values.launchers "nccl-test" }}
 {{- $floors := dict }}
-{{- $machine := .Run.machine }}
-{{- $whole := eq .Run.gpusPerNode (int64 $machine.gpus) }}
+{{- $whole := eq .Run.gpusPerNode (int64 .Run.machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}
 {{- $_ := set $floors $operation (list (toString $busbw) "0" "launchers.nccl-test.minBusbw") }}
 {{- end }}
-- --mode
-- {{ $own.mode }}
+{{- range $name, $value := dict "mode" $own.mode "factor" (int64 $own.factor) "iterations" (int64 $own.iterations) "warmup" (int64 $own.warmup)
+  "type" $own.dataType "slow-below" (int64 $own.slowBelow) }}
+- --{{ $name }}
+- {{ toString $value | toJson }}
+{{- end }}
 {{- if eq $own.mode "calibrate" }}
 - --machine
 - {{ .Values.machineType }}
@@ -26,16 +28,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 - --sizes
 - {{ toJson $own.minBytes }}
 - {{ toJson $own.maxBytes }}
-- --factor
-- {{ int64 $own.factor | toString | toJson }}
-- --iterations
-- {{ int64 $own.iterations | toString | toJson }}
-- --warmup
-- {{ int64 $own.warmup | toString | toJson }}
-- --type
-- {{ $own.dataType }}
-- --slow-below
-- {{ int64 $own.slowBelow | toString | toJson }}
 {{- range $operation := $own.operations }}
 {{- with get $floors $operation }}
 - --floor

@@ -6,8 +6,7 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- define "gke-a3high.launcher.nccl-test.args" }}
 {{- $own := get .Values.launchers "nccl-test" }}
 {{- $floors := dict }}
-{{- $machine := .Run.machine }}
-{{- $whole := eq .Run.gpusPerNode (int64 $machine.gpus) }}
+{{- $whole := eq .Run.gpusPerNode (int64 .Run.machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- if eq .Values.machineType "a3-highgpu-8g" }}
 {{- $basis := "9/10 of 70.9 measured: GoogleCloudPlatform/cluster-toolkit @ 1047080, examples/gke-a3-highgpu/multi-node-test-plan.md" }}
@@ -17,8 +16,11 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- range $operation, $busbw := $own.minBusbw }}
 {{- $_ := set $floors $operation (list (toString $busbw) "0" "launchers.nccl-test.minBusbw") }}
 {{- end }}
-- --mode
-- {{ $own.mode }}
+{{- range $name, $value := dict "mode" $own.mode "factor" (int64 $own.factor) "iterations" (int64 $own.iterations) "warmup" (int64 $own.warmup)
+  "type" $own.dataType "slow-below" (int64 $own.slowBelow) }}
+- --{{ $name }}
+- {{ toString $value | toJson }}
+{{- end }}
 {{- if eq $own.mode "calibrate" }}
 - --machine
 - {{ .Values.machineType }}
@@ -30,16 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 - --sizes
 - {{ toJson $own.minBytes }}
 - {{ toJson $own.maxBytes }}
-- --factor
-- {{ int64 $own.factor | toString | toJson }}
-- --iterations
-- {{ int64 $own.iterations | toString | toJson }}
-- --warmup
-- {{ int64 $own.warmup | toString | toJson }}
-- --type
-- {{ $own.dataType }}
-- --slow-below
-- {{ int64 $own.slowBelow | toString | toJson }}
 {{- range $operation := $own.operations }}
 {{- with get $floors $operation }}
 - --floor

@@ -156,6 +156,10 @@ checkpoint:
   load: {{ .Values.checkpoint.enabled | ternary $checkpoints "null" }}
 {{- if .Values.checkpoint.enabled }}
   save_interval: {{ int64 .Values.checkpoint.interval }}
+{{- if and $portable (ge $release 2604) }}
+  # By a process that stays, the default of use_persistent_ckpt_worker; a recipe decides itself, since FSDP saves otherwise.
+  async_save: true
+{{- end }}
 {{- end }}
 {{- with .Values.checkpoint.from }}
   pretrained_checkpoint: {{ quote . }}

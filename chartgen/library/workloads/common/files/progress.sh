@@ -10,7 +10,7 @@ if ((${RANK-$NODE_RANK} == 0)); then
     same=$(grep -c " $saved\$" "$starts" || true)
   fi
   if ((same > 3)); then
-    echo "chartgen: 3 restarts without a new checkpoint: the run ends; \`chartgen why\` shows the cause" >&2
+    echo "chartgen: 3 starts in a row brought no new checkpoint: the run ends; \`chartgen why\` shows the cause" >&2
     exit 93
   fi
 fi

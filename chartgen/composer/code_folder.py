@@ -1,0 +1,81 @@
+"""A folder of code as one text file of a run: a program that unpacks the folder and starts its entry."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import tarfile
+from hashlib import sha256
+from pathlib import Path
+
+from chartgen.errors import Problem, UsageError
+
+# Helm 4.3.1 keeps a release in a Secret, at most 1 MiB (Kubernetes v1.37, MaxSecretSize): gzip, then base64, of the
+# values and of the manifests, each with this text.
+LARGEST = 400_000
+_ENTRIES = ("__main__.py", "main.py", "train.py")
+_LEFT_OUT = ("__pycache__", "node_modules")
+_PROGRAM = '''\
+# Code of the folder {name}, packed by chartgen: sha256 {digest}
+import base64, gzip, io, os, sys, tarfile, tempfile
+
+folder = tempfile.mkdtemp(prefix="code-")
+with tarfile.open(fileobj=io.BytesIO(gzip.decompress(base64.b64decode("""
+{packed}"""))) ) as archive:
+    archive.extractall(folder)
+sys.stdout.flush()
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+os.execv(sys.executable, [sys.executable, "-u", os.path.join(folder, {entry!r}), *sys.argv[1:]])
+'''
+
+
+def packed_code(folder: Path, program: Path | None = None) -> str:
+    """Return the program that a folder's files make; equal files make an equal one.
+
+    Args:
+        folder: The folder; hidden files and caches are left out.
+        program: The file in it that starts; default: __main__.py, main.py or train.py.
+
+    Raises:
+        UsageError: The folder or its program is missing, has a link out of it, or is too large for a release.
+    """
+    if not folder.is_dir():
+        raise UsageError(Problem("is not a folder", folder, hint="give the folder of your code"))
+    root = folder.resolve()
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and _counts(path.relative_to(folder))]
+    if out := [path for path in files if not path.resolve().is_relative_to(root)]:
+        raise UsageError(Problem("is a link out of the folder of code", each, hint="copy the file") for each in out)
+    names = [path.relative_to(folder).as_posix() for path in files]
+    wanted = {program.resolve(), (root / program).resolve()} if program else {root / name for name in _ENTRIES}
+    entry = next((name for name, path in zip(names, files, strict=True) if path.resolve() in wanted), "")
+    if not entry:
+        lacking = f"does not contain {program}" if program else f"has none of {', '.join(_ENTRIES)}"
+        raise UsageError(Problem(lacking, folder, hint="name the file to start with --program-file"))
+    content = gzip.compress(_archive(dict(zip(names, files, strict=True))), mtime=0)
+    packed = base64.encodebytes(content).decode()
+    if len(packed) > LARGEST:
+        clouds = f"gcloud storage cp -r {folder} gs://BUCKET/code, aws s3 cp --recursive {folder} s3://BUCKET/code"
+        start = f"launchers.torchrun.program=/data/code/{entry}"
+        hint = f"upload it: {clouds}, or kubectl cp {folder} POD:/data/code; then {start}"
+        raise UsageError(
+            Problem(f"is {len(packed):,} bytes packed, and a release has room for {LARGEST:,}", folder, hint=hint)
+        )
+    digest = sha256(content).hexdigest()[:16]
+    return _PROGRAM.format(name=root.name, digest=digest, packed=packed, entry=entry)
+
+
+def _counts(path: Path) -> bool:
+    return not any(part.startswith(".") or part in _LEFT_OUT for part in path.parts) and path.suffix != ".pyc"
+
+
+def _archive(files: dict[str, Path]) -> bytes:
+    """Return an archive without owners and times."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, path in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = path.stat().st_size, 0o755 if path.stat().st_mode & 0o100 else 0o644
+            with path.open("rb") as content:
+                archive.addfile(entry, content)
+    return out.getvalue()
