@@ -12,6 +12,7 @@ import pytest
 from releases import RELEASE, Site, site_of, small
 from rendered import VALUES, chart, fit_schema
 from selection import HELMS
+from trainlogs import megatron, steps
 
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.helm.manifests import objects, render
@@ -119,6 +120,16 @@ def test_progress_knows_the_model_from_the_record(record: RevisionRecord) -> Non
     assert progress_of(["no step yet"], record).text == ""
     stale = replace(record, values={**record.values, "nosuch": 1})
     assert progress_of(LINES, stale) == progress_of(LINES, None)
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize(("seconds", "count", "slow"), [(2000.0, 25, True), (2000.0, 5, False), (0.1, 25, False)])
+def test_a_run_far_below_its_estimate_is_a_finding(
+    record: RevisionRecord, seconds: float, count: int, slow: bool
+) -> None:
+    lines = megatron(steps([seconds] * count)).splitlines()
+    assert (progress_of(lines, record).slow is not None) is slow
+    assert progress_of(lines, None).slow is None
 
 
 def stored(here: Site, data: dict[str, str]) -> None:
