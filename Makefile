@@ -60,14 +60,15 @@ test-fast: $(CHARTGEN) $(DEV) ## the tests that need no engine, not even Helm (2
 		tests/package tests/docs
 
 .PHONY: lint
-lint: $(CHARTGEN) $(DEV) ## check format, lint, types, import contracts, shell, wording, and that charts/ is up to date
+lint: $(CHARTGEN) $(DEV) ## check format, lint, types, import contracts, shell, wording, and that generated files are up to date
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/shellcheck --shell=bash --exclude=$(SHARED) $(SCRIPTS)
 	$(BIN)/python tests/programs/prose.py
-	$(BIN)/chartgen build --all --schemas schemas --reference docs/reference --check
+	$(BIN)/chartgen build --all --check
+	$(PROGRAM)/make_reference.py --check
 	$(PROGRAM)/size.py
 
 .PHONY: site
@@ -83,8 +84,9 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 	$(BIN)/ruff format
 
 .PHONY: charts
-charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
-	$(BIN)/chartgen build --all --prune --schemas schemas --reference docs/reference
+charts: $(CHARTGEN) ## build every chart into charts/, schemas/ and the generated pages of docs/reference
+	$(BIN)/chartgen build --all --prune
+	$(PROGRAM)/make_reference.py
 
 MEASURED ?= ../shared/corpus/measured-speed.json
 .PHONY: calibrate-model

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder for the charts' folders.",
 )
-@click.option("--schemas", type=click.Path(path_type=Path), help="With --all: also publish the JSON Schemas there.")
-@click.option("--reference", type=click.Path(path_type=Path), help="Also write the reference pages there.")
 @path_option
 def build(
     targets: tuple[str, ...],
@@ -50,8 +48,6 @@ def build(
     workload: str | None,
     launchers: str,
     destination: Path,
-    schemas: Path | None,
-    reference: Path | None,
     path: tuple[Path, ...],
     **options: Any,
 ) -> None:
@@ -74,23 +70,14 @@ def build(
     found = library(path)
     if every == bool(targets):
         raise UsageError("name the targets to build, or use --all; `chartgen list targets` shows them")
-    if schemas and not every:
-        raise UsageError("--schemas publishes the schemas of all charts; use it with --all")
     charts: list[Chart] = []
-    interfaces: list[Chart] = []
     for name in found.names("target") if every else targets:
         target = load_target(name, found)
         charts.append(composed_chart("compose", _offering(target, workload, launchers, options), workload))
-        interfaces += [composed_chart("compose_interface", target, workload)] if schemas else []
         setup = composed_chart("compose_setup", target, workload)
         if setup and setup.name == f"{charts[-1].name}-setup":  # other kinds share that of the target's own
             charts.append(setup)
-            interfaces.append(setup)
-    stale: list[object] = [
-        _check(chart, destination) if check else _write(chart, destination, prune=prune) for chart in charts
-    ]
-    if schemas or reference:
-        stale += _generated(interfaces, schemas, reference, check)
+    stale = [_check(chart, destination) if check else _write(chart, destination, prune=prune) for chart in charts]
     if check and any(stale):
         sys.exit(1)
 
@@ -121,31 +108,3 @@ def _check(chart: Chart, destination: Path) -> bool:
     hint = "stale; build it again without --check" if diff else "up to date"
     click.echo(f"{destination / chart.name}: {hint}", err=True)
     return bool(diff)
-
-
-def _generated(interfaces: list[Chart], schemas: Path | None, reference: Path | None, check: bool) -> list[Path]:
-    """Write the other generated files for readers and editors, or only return those that are stale."""
-    from chartgen.cli import answers
-    from chartgen.linter import catalogue
-
-    wanted = []
-    if schemas:
-        wanted = [
-            (schemas, catalogue.published_schemas(interfaces)),
-            (schemas / "output", catalogue.marked(answers.answer_schemas())),
-        ]
-    if reference:
-        from chartgen.cli import main
-        from chartgen.cli.commands_page import commands_page
-
-        commands = {"commands.md": catalogue.marked_page(commands_page(main))}
-        wanted.append((reference, catalogue.reference() | commands))
-    stale = [path for folder, files in wanted for path in catalogue.stale(files, folder)]
-    gone = [path for folder, files in wanted for path in catalogue.obsolete(files, folder)]
-    for folder, files in () if check else wanted:
-        catalogue.write(files, folder)
-    for path in stale:
-        click.echo(f"{path}: {'stale; run `make charts`' if check else 'written'}", err=check)
-    for path in gone:
-        click.echo(f"{path}: {'obsolete; run `make charts`' if check else 'removed'}", err=check)
-    return [*stale, *gone]

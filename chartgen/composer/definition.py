@@ -1,7 +1,6 @@
 """Definition files (`target.yaml`, `fragment.yaml`, `launcher.yaml`, `workload.yaml`) and their allowed keys.
 
-Each kind of file has one table of its keys: it checks the file, and `json_schema` publishes it for editors under
-`schemas/`.
+Each kind of file has one table of its keys: it checks the file, and is published for editors under `schemas/`.
 """
 
 from __future__ import annotations
@@ -75,42 +74,6 @@ def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, 
     if problems:
         raise ChartgenError(problems)
     return document, {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in data.items()}
-
-
-def definition_schema(title: str, fields: Mapping[str, Field]) -> dict[str, object]:
-    """Return a table as a closed draft-07 JSON Schema."""
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
-    return {**schema, **_object_schema(fields)}
-
-
-def _object_schema(fields: Mapping[str, Field]) -> dict[str, object]:
-    properties = {name: _field_schema(field) for name, field in fields.items()}
-    required = [name for name, field in fields.items() if field.required and not field.unless]
-    schema: dict[str, object] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if others := [name for name, field in fields.items() if field.unless]:
-        schema["anyOf"] = [{"required": [fields[others[0]].unless]}, {"required": others}]
-    return {**schema, "required": required} if required else schema
-
-
-def _field_schema(field: Field) -> dict[str, object]:
-    schema: dict[str, object] = {"type": field.type}
-    if field.description:
-        schema["description"] = field.description
-    if field.enum:
-        schema["enum"] = list(field.enum)
-    if field.names:
-        schema["propertyNames"] = {"pattern": f"^{field.names[0]}$"}
-    if field.child:
-        schema["items" if field.type == "array" else "additionalProperties"] = _field_schema(field.child)
-    if field.keys:
-        schema |= _object_schema(field.keys)
-    if field.pattern and not field.item:
-        schema["pattern"] = f"^{field.pattern[0]}$"
-    if field.positive and not field.item:
-        schema["exclusiveMinimum"] = 0
-    if field.required and field.type in ("array", "object"):
-        schema["minItems" if field.type == "array" else "minProperties"] = 1
-    return schema
 
 
 def check_fields(

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from chartgen.helm.yaml import Document, Keys, Plain
 
-# One encoder for a chart's hundreds of values: json.dumps creates one for each call.
-_BRIEF = 140  # characters
 _WIDTH = 160  # of a line, as editors and reviews show
 _MARK = "  # -- "
 # A description of one line, and a key whose value is on its own line.
 _DESCRIBED = re.compile(
     r"^(?P<pad> *)# -- (?P<meaning>.*)\n(?P<setting>(?P=pad)[\w-]+: [^|>\n].*)$(?!\n(?P=pad) +[^ #])", re.MULTILINE
 )
+# One encoder for a chart's hundreds of values: json.dumps creates one for each call.
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -38,22 +37,6 @@ def value_rows(text: str, document: Document) -> Iterator[ValueRow]:
     lines = text.split("\n")
     for keys, value, line in document.leaves():
         yield ValueRow(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
-
-
-def describe_values(schema: dict[str, Any], table: Iterable[ValueRow]) -> None:
-    """Add each value's description to its schema, where editors show it; an existing description is kept."""
-    for row in table:
-        node = schema
-        for key in row.keys:
-            node = node.get("properties", {}).get(key, {})
-        if node and "$ref" not in node and row.meaning:
-            node.setdefault("description", brief(row.meaning))
-
-
-def brief(meaning: str) -> str:
-    """Return a meaning that fits a line of a schema: the first clauses of a long one, which values.yaml has in full."""
-    clauses = re.match(r".{20,130}(?=[;.:] )", meaning) if len(meaning) > _BRIEF else None
-    return clauses[0] if clauses else meaning
 
 
 def _one_line(value: Plain) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft7Validator
+from published_schemas import brief, published_schemas
 from rendered import security
 from userlib import composed, library
 
@@ -19,13 +20,12 @@ from chartgen.composer.launcher import check_part, load_launcher
 from chartgen.composer.library import BUILTIN, open_library
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.target import load_target
-from chartgen.composer.value_docs import brief, value_rows
+from chartgen.composer.value_docs import value_rows
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.schema import check_sound, validate_schema
 from chartgen.helm.values import coalesce
 from chartgen.helm.yaml import load, require_map
-from chartgen.linter.catalogue import published_schemas
 
 TARGETS = [path.stem for path in sorted((BUILTIN / "targets").glob("*.yaml"))]
 DISK = "- name: disk\n  hostPath:\n    path: /mnt/disk\n"

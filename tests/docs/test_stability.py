@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+from answer_schemas import shapes
 from doc_runner import REPOSITORY
 from userlib import chartgen
 
-from chartgen.cli.answers import shapes
 from chartgen.errors import ChartgenError, MissingToolError, UsageError
 
 PAGE = (REPOSITORY / "docs" / "reference" / "stability.md").read_text()

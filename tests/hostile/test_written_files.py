@@ -137,7 +137,6 @@ WRITERS = {
     "found.sarif": "lint values.yaml --output sarif --output-file found.sarif",
     "found.xml": "lint values.yaml --output junit --output-file found.xml",
     "known.json": "lint values.yaml --write-baseline known.json",
-    "reference/findings.md": "build gke-a3mega --reference reference",
     "charts/gke-a3mega": "build gke-a3mega",
     "library/targets/mine.yaml": "new target mine",
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from chartgen.composer.extending_page import DEFINITIONS, extending_page
+from extending_page import DEFINITIONS, extending_page
+
 from chartgen.composer.launcher import PARTS
 from chartgen.composer.library import open_library
 from chartgen.composer.rules import FIELDS

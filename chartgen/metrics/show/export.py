@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chartgen.answers import Shape, plain
+from chartgen.answers import plain
 from chartgen.metrics.figures.facts import FigureNote
 from chartgen.metrics.figures.peak import Peak
 from chartgen.metrics.figures.results import Evaluation, LossCourse, Score
@@ -32,8 +32,8 @@ def _evaluation(each: Evaluation) -> dict[str, Any]:
 
 NAME = "metrics/v1"
 _EVALUATION = {"value": float, "step": int | None, "samples": float, "epoch": float, "unixSeconds": float}
-# Key -> its shape, and its value from the figures.
-_KEYS: dict[str, tuple[Shape, Callable[[RunFigures], Any]]] = {
+# Key -> its shape for the published schema, and its value from the figures.
+_KEYS: dict[str, tuple[Any, Callable[[RunFigures], Any]]] = {
     "logs": ([str], lambda run: run.log.places),
     "format": (str, lambda run: run.log.track.family),
     "facts": (dict[str, Any], lambda run: run.facts.known),
@@ -65,7 +65,7 @@ _KEYS: dict[str, tuple[Shape, Callable[[RunFigures], Any]]] = {
     "target": (float, lambda run: run.target),
     "notices": ([FigureNote], lambda run: run.notices),
 }
-SHAPE: Shape = {key: shape for key, (shape, _) in _KEYS.items()}
+SHAPE = {key: shape for key, (shape, _) in _KEYS.items()}
 
 
 def as_dict(figures: RunFigures) -> dict[str, Any]:

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+import types
+from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from chartgen.answers import Shape, answer_schema
+from chartgen.answers import answer_key, record_members
+
+# The content of an answer: a type, an array as [shape], or an object as {key: shape}.
+Shape: TypeAlias = Any
+
+_SCALARS: dict[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    Path: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": ["number", "null"]},  # null for NaN and infinity, which JSON does not have
+    bool: {"type": "boolean"},
+    datetime: {"type": "string", "format": "date-time"},
+    Any: {},
+}
+_ARGUMENT = re.compile(r"^ {8}(\w+): (.+(?:\n {12}.+)*)", re.MULTILINE)
 
 
 def shapes() -> dict[str, Shape]:
@@ -146,3 +165,54 @@ def _of_machines() -> dict[str, Shape]:
         "rehearsal/v1": Rehearsal,
         "sandboxes/v1": {"sandboxes": [Sandbox]},
     }
+
+
+def answer_schema(schema: str, shape: Shape) -> dict[str, Any]:
+    """Return the JSON Schema of an answer: closed, and every key is always there."""
+    found = _schema(shape)
+    properties = {"schema": {"const": f"chartgen/{schema}"}, **found["properties"]}
+    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"chartgen {schema}"}
+    return {**head, **found, "properties": properties, "required": [*properties]}
+
+
+def _schema(shape: Shape) -> dict[str, Any]:
+    if isinstance(shape, dict):
+        return _object({key: _schema(each) for key, each in shape.items()})
+    if isinstance(shape, list):
+        return {"type": "array", "items": _schema(shape[0])}
+    if shape in _SCALARS:
+        return _SCALARS[shape]
+    origin: Any = get_origin(shape)
+    return _record(shape) if origin is None else _generic(origin, get_args(shape))
+
+
+def _generic(origin: Any, inner: tuple[Any, ...]) -> dict[str, Any]:
+    if origin is Literal:
+        return {"enum": [*inner]}
+    if origin in (Union, types.UnionType):
+        return _or_null(_schema(inner[0]))  # of X | None, the only unions
+    if issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _schema(inner[1])}
+    return _schema([inner[0]])  # of a list, a tuple or a frozenset
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(schema.get("type"), str) and schema["type"] in {"string", "integer", "boolean"}:
+        return {**schema, "type": [schema["type"], "null"]}
+    return schema if "null" in schema.get("type", ()) else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _record(record: type) -> dict[str, Any]:
+    """Return the schema of a record; its docstring describes the keys."""
+    lines = [line for each in reversed(record.__mro__) for line in _ARGUMENT.findall(each.__doc__ or "")]
+    descriptions = {name: " ".join(text.split()).replace("None", "null") for name, text in lines}
+    hints, properties = get_type_hints(record), {}
+    for name, default in record_members(record).items():
+        schema = _schema(hints[name])
+        described = {"description": descriptions[name]} if name in descriptions else {}
+        properties[answer_key(name)] = {**described, **(_or_null(schema) if default == "" else schema)}
+    return _object(properties)
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
