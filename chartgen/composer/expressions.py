@@ -21,7 +21,6 @@ _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _STEP = re.compile(r"[.](\w+)")
 
 BINARY = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
-COMPARE = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Is, ast.IsNot)
 # Function -> the fewest and the most arguments.
 FUNCTIONS = {
     "min": (1, 9),

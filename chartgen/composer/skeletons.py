@@ -12,7 +12,6 @@ from chartgen.errors import Problem, UsageError
 from chartgen.files import write_whole
 from chartgen.helm.yaml import read_text
 
-KINDS = ("target", "fragment", "launcher", "workload")
 _FOLDER = Path(chartgen.data.__file__).parent / "skeletons"
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from chartgen.composer.definition import Field
 from chartgen.composer.library import BUILTIN, Library, ListRow
 from chartgen.composer.rule_facts import FACTS, INTERNAL
 from chartgen.composer.slot_kinds import SLOTS
@@ -47,18 +46,6 @@ def facts(_library: Library) -> Iterator[ListRow]:
 
 
 VOCABULARY: dict[str, Callable[[Library], Iterator[ListRow]]] = {"slots": slots, "helpers": helpers, "facts": facts}
-
-
-def keys(fields: dict[str, Field], prefix: str = "") -> Iterator[ListRow]:
-    """Yield the keys of a definition file, nested ones with dots."""
-    for name, field in fields.items():
-        path = f"{prefix}{name}"
-        words = f"{field.description}: {', '.join(field.enum)}" if field.enum else field.description
-        yield ListRow(path, f"{words}; required" if field.required else words, field.type)
-        if field.items:
-            yield from keys(dict(field.items), f"{path}[]." if field.type == "array" else f"{path}.NAME.")
-        if field.keys:
-            yield from keys(dict(field.keys), f"{path}.")
 
 
 def _defined(path: Path, fragment: str = "") -> Iterator[ListRow]:

@@ -132,12 +132,6 @@ class Architecture:
         tables = self.hidden * self.vocabulary * (1 if self.tied else 2)
         return tables + sum(matrix.parameters for matrix in (*self.common(), *self.routed()))
 
-    @property
-    def active_parameters(self) -> float:
-        """Return the parameters that one token uses, with both tables of the vocabulary."""
-        idle = sum(each.parameters * (1 - each.active / each.copies) for each in self.routed())
-        return self.parameters - idle
-
     def attention_operations(self, sequence: int) -> float:
         """Return the FLOPs of scores and values for one token, forward; half of them are masked (causal)."""
         both = sum(self.latent.get(part, 0) for part in ("plain", "rotary", "value"))
@@ -222,11 +216,6 @@ def _names() -> Mapping[str, str]:
 def all_architectures() -> Mapping[str, Architecture]:
     """Read all models."""
     return {name: _architecture(name, row) for name, row in _rows().items()}
-
-
-def published_parameters() -> Mapping[str, list[float]]:
-    """Return what each model's owner publishes: billions of parameters, and of active ones."""
-    return {name: row["parameters"] for name, row in _rows().items()}
 
 
 @lru_cache(maxsize=1)

@@ -44,7 +44,7 @@ class Processes:
             self._supervisor = _start_supervisor(folder)
         self.folder = folder.path
         self.pid = self._supervisor.pid
-        self._pids: dict[str, int] = {}
+        self.pids: dict[str, int] = {}  # of each child, by name
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -52,11 +52,6 @@ class Processes:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def pids(self) -> dict[str, int]:
-        """Return the process id of each child, by name."""
-        return dict(self._pids)
 
     def start(
         self,
@@ -106,7 +101,7 @@ class Processes:
     def stop(self, name: str) -> None:
         """Kill one process, for example to start it again."""
         self._ask({"stop": name})
-        del self._pids[name]
+        del self.pids[name]
 
     def exited(self) -> dict[str, int]:
         """Return the exit codes of the ended children."""
@@ -174,7 +169,7 @@ class Processes:
         reply = self._ask({"spawn": request})
         if "error" in reply:
             raise MissingToolError(f"{name} cannot be started: {reply['error']}")
-        self._pids[name] = reply["pid"]
+        self.pids[name] = reply["pid"]
 
     def _await(self, name: str, ready: Callable[[], bool], timeout: float) -> int | None:
         deadline = time.monotonic() + timeout

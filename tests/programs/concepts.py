@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from extending_page import DEFINITIONS, extending_page
+from extending_page import DEFINITIONS, extending_page, keys
 
 from chartgen.composer.launcher import PARTS
 from chartgen.composer.library import open_library
 from chartgen.composer.rules import FIELDS
-from chartgen.composer.vocabulary import VOCABULARY, keys
+from chartgen.composer.vocabulary import VOCABULARY
 
 
 def concepts() -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from chartgen.composer import fragment, launcher, policies, target, workload
 from chartgen.composer.definition import Field
 from chartgen.composer.library import BUILTIN, Library, ListRow
-from chartgen.composer.vocabulary import helpers, keys, slots
+from chartgen.composer.vocabulary import helpers, slots
 
 _HEAD = """\
 # Targets, fragments and launchers of your own: reference
@@ -99,6 +99,18 @@ def extending_page() -> str:
     text += f"\n## Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
     rows = [(f"`{row.name}`", row.fragment, row.description) for row in helpers(library)]
     return text + _table(("helper", "fragment", "result"), rows)
+
+
+def keys(fields: dict[str, Field], prefix: str = "") -> Iterator[ListRow]:
+    """Yield the keys of a definition file, nested ones with dots."""
+    for name, field in fields.items():
+        path = f"{prefix}{name}"
+        words = f"{field.description}: {', '.join(field.enum)}" if field.enum else field.description
+        yield ListRow(path, f"{words}; required" if field.required else words, field.type)
+        if field.items:
+            yield from keys(dict(field.items), f"{path}[]." if field.type == "array" else f"{path}.NAME.")
+        if field.keys:
+            yield from keys(dict(field.keys), f"{path}.")
 
 
 def _rows(words: Iterable[ListRow]) -> Iterator[tuple[str, str, str]]:

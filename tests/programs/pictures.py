@@ -11,14 +11,14 @@ import sys
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, get_args
 
 from chartgen.helm.yaml import load_file
 from chartgen.library.workloads.common.files.transport import BROKEN
-from chartgen.releases.status.readout import PHASES
+from chartgen.releases.status.readout import Phase
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
-FACTS = {phase: phase for phase in PHASES} | {"broken": str(BROKEN)}
+FACTS = {phase: phase for phase in get_args(Phase)} | {"broken": str(BROKEN)}
 _WIDTH = 720
 _LINE = 20
 _COLUMNS = 96

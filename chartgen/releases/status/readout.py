@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
@@ -24,7 +24,6 @@ from chartgen.releases.status.release_record import Revision, record_causes, rev
 from chartgen.releases.status.training_log import RunProgress, progress_of
 
 Phase: TypeAlias = Literal["absent", "queued", "starting", "running", "finished", "failed"]
-PHASES: tuple[Phase, ...] = get_args(Phase)
 _LOG_LINES = 200  # enough to contain the last iteration
 
 
