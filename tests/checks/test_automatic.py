@@ -70,7 +70,7 @@ def test_a_values_file_of_the_user_is_no_preset() -> None:
 
 
 def test_a_run_that_is_too_small_names_the_machines_it_needs() -> None:
-    with pytest.raises(ChartgenError, match="use at least 8 machines$"):
+    with pytest.raises(ChartgenError, match=r"use at least 8 machines$"):
         decided("llama3.1-405b", "gke-a4", "nodes=1")
 
 
@@ -114,7 +114,11 @@ def test_every_preset_has_a_layout_on_every_target_or_is_too_small(preset: str) 
             try:
                 found = decided(preset, name, f"nodes={nodes}")
             except ChartgenError as error:
-                assert [problem.hint.startswith("use at least ") for problem in error.problems] == [True]
+                small = [problem.hint.startswith("use ") for problem in error.problems]
+            else:
+                small = []
+            if small:
+                assert small == [True]
                 continue
             job = job_of(chart(name=name), found.values)
             assert job
