@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,23 +136,21 @@ def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, A
 
 
 def _refusal(job: Job, words: tuple[str, ...], values: Values) -> Problem:
-    """Return why nothing fits: too few machines, or more than the batch can use."""
+    """Return why nothing fits: too few machines, a number that nothing divides, or more than the batch can use."""
     machines = f"{job.world} GPUs ({job.nodes} x {job.gpus_per_node} {job.machine.gpu})"
-    message = f"nodes: {machines} have no layout in which {job.values['model']['name']} fits"
-    fitting = next((nodes for nodes in _other_sizes(job) if _fits_on(job, words, nodes)), 0)
-    limit = "at least" if fitting > job.nodes else "at most"
-    hint = f"use {limit} {fitting} machines" if fitting else "use larger GPUs"
+    message = f"nodes: no layout of {job.values['model']['name']} divides {machines} and fits into their memory"
+    fewer, more = (next((each for each in sizes if _fits_on(job, words, each)), 0) for sizes in _other_sizes(job))
+    limit = f"{fewer} or {more}" if fewer and more else f"at least {more}" if more else f"at most {fewer}"
+    hint = f"use {limit} machines" if fewer or more else "use larger GPUs"
     place = values.origin(("nodes",)) if values.sets(("nodes",)) else values.origin(("parallelism",))
     return Problem(message, *place, hint)
 
 
-def _other_sizes(job: Job) -> Iterator[int]:
-    """Yield powers of two: more machines, then fewer, because a batch can be too small for many GPUs."""
-    larger = job.nodes.bit_length()
-    while job.gpus_per_node << larger <= _MOST_GPUS:
-        yield 1 << larger
-        larger += 1
-    yield from (1 << power for power in range((job.nodes - 1).bit_length() - 1, -1, -1))
+def _other_sizes(job: Job) -> tuple[list[int], list[int]]:
+    """Return powers of two, the nearest first: fewer machines, which a small batch may need, and more."""
+    largest = (_MOST_GPUS // job.gpus_per_node).bit_length()
+    fewer = [1 << power for power in range((job.nodes - 1).bit_length() - 1, -1, -1)]
+    return fewer, [1 << power for power in range(job.nodes.bit_length(), largest)]
 
 
 def _fits_on(job: Job, words: tuple[str, ...], nodes: int) -> bool:

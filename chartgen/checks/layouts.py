@@ -150,7 +150,7 @@ def _rules(job: Job) -> list[ValuesRule]:
 
 
 def _limit(job: Job) -> float:
-    """Return how full a GPU may be; by the formulas for all models, NVIDIA publishes runs up to 1.25."""
+    """Return how full a GPU may be; by the formulas for all models, NVIDIA publishes runs up to 1.56."""
     return TIGHT if job.describes_model else TOO_MUCH
 
 

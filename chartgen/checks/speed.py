@@ -143,10 +143,9 @@ def describe_speed(speed: JobSpeed, steps: int) -> str:
     text = f"{range_text(speed.estimate.step_seconds)} s a step"
     budget = budget_of(speed, float(steps * speed.tokens_per_step)) if steps else None
     if budget:
-        # tests and trials take minutes
-        days = budget.days.middle >= 1
-        time = range_text(budget.days if days else budget.days.times(24))
-        text += f", {time} {'days' if days else 'hours'} for {steps:,} steps"
+        scales = {"days": 1, "hours": 24, "minutes": 24 * 60}
+        unit = next((name for name, scale in scales.items() if budget.days.middle * scale >= 1), "minutes")
+        text += f", {range_text(budget.days.times(scales[unit]))} {unit} for {steps:,} steps"
     if budget and budget.cost and budget.price:
         source = (
             f"list price of {budget.price_source.partition('list price of ')[2][:7]}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from chartgen.checks.automatic import decide
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.node_pools import PODS_OF_A_NODE, node_pool
 from chartgen.composer.origin import Composed
@@ -140,6 +141,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     helm_release.check_name(release)
     get(["helm"], progress=progress, may_build=may_build)
     chart = compose(target, workload)
+    values = decide(chart, values).values
     planned = plan_release(chart, values, release, namespace)
     if on_plan:
         on_plan(planned)

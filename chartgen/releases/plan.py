@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
+from chartgen.checks.automatic import decide
 from chartgen.checks.outline import batch_sizes, layout_lines, layout_sizes, machine_line, recovery
 from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
@@ -80,6 +81,7 @@ def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> 
         ChartgenError: The values do not fit the chart, or the chart is not a run chart.
         MissingToolError: No suitable Helm is installed.
     """
+    values = decide(chart, values).values
     validate(chart, values)
     rendered = objects(render(chart, release, namespace, values.data))
     found = plan_objects(chart, values, rendered, release, namespace)

@@ -70,7 +70,7 @@ def test_a_values_file_of_the_user_is_no_preset() -> None:
 
 
 def test_a_run_that_is_too_small_names_the_machines_it_needs() -> None:
-    with pytest.raises(ChartgenError, match="use at least 8 machines$"):
+    with pytest.raises(ChartgenError, match=r"use at least 8 machines$"):
         decided("llama3.1-405b", "gke-a4", "nodes=1")
 
 
@@ -111,12 +111,14 @@ def test_render_prints_what_was_chosen() -> None:
 def test_every_preset_has_a_layout_on_every_target_or_is_too_small(preset: str) -> None:
     for name in TARGETS:
         for nodes in (1, 4, 16, 64):
+            job, hints = None, []
             try:
-                found = decided(preset, name, f"nodes={nodes}")
+                job = job_of(chart(name=name), decided(preset, name, f"nodes={nodes}").values)
             except ChartgenError as error:
-                assert [problem.hint.startswith("use at least ") for problem in error.problems] == [True]
+                hints = [problem.hint for problem in error.problems]
+            if hints:
+                assert [hint.startswith("use ") for hint in hints] == [True]
                 continue
-            job = job_of(chart(name=name), found.values)
             assert job
             # no formula covers adapters: the checks of their own layout report what does not divide
             assert preset == "llama2-70b-lora" or not job.trains or works(job)

@@ -44,6 +44,7 @@ def test_a_guide_can_be_followed_to_its_end(guide: Path, tmp_path: Path) -> None
     assert re.findall(r"^left: (.*)$", followed.output, re.MULTILINE) == ["namespace/default"]
     assert {path.name for path in tmp_path.iterdir() if path.name[0] != "."} == {
         "cache",
+        "chartgen.yaml",
         "charts",
         "site.yaml",
         "values",

@@ -38,7 +38,7 @@ machine type, and figures derived from values.
 {{- /* Without a value, a run is watched if its steps can be read. */}}
 {{- $read := or $v.run.stepLine $launcher.metrics $launcher.stepLine | empty | not }}
 {{- $_ := set $run "watched" (and $trains (kindIs "invalid" $v.run.hangMinutes | ternary $read (gt (int64 $v.run.hangMinutes) 0))) }}
-{{- /* Arguments of the examination of each machine; nothing where there is none. */}}
+{{- /* Arguments of the examination of each machine; empty without it. */}}
 {{- $examined := and $run.gpu (gt $run.pods 1) (ne $v.run.examine "off") }}
 {{- $saves := $v.checkpoint.enabled | ternary ` "$CHECKPOINT_DIRECTORY"` "" }}
 {{- $_ := set $run "examination" ($examined | ternary (printf "%s %v %d%s" $v.run.examine $machine.peak $run.pods $saves) "") }}

@@ -6,11 +6,14 @@ if ((${RANK-$NODE_RANK} == 0)); then
   mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null || true
   saved=$({ cd "$CHECKPOINT_DIRECTORY" && { find . -maxdepth 2 | sort && cat ./latest*; }; } 2>/dev/null | cksum || true)
   same=$((attempt + 1))
-  if grep -q "^$attempt " "$starts" 2>/dev/null || echo "$attempt $saved" 2>/dev/null >>"$starts"; then
+  # Others may write to this storage: a pipe or a device in its place would keep grep for ever.
+  if [[ -e $starts && ! -f $starts ]]; then
+    :
+  elif grep -q "^$attempt " "$starts" 2>/dev/null || echo "$attempt $saved" 2>/dev/null >>"$starts"; then
     same=$(grep -c " $saved\$" "$starts" || true)
   fi
   if ((same > 3)); then
-    echo "chartgen: 3 restarts without a new checkpoint: the run ends; \`chartgen why\` shows the cause" >&2
+    echo "chartgen: 3 starts in a row brought no new checkpoint: the run ends; \`chartgen why\` shows the cause" >&2
     exit 93
   fi
 fi

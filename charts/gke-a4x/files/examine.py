@@ -54,7 +54,7 @@ DOUBTS = {
 
 
 def read_gpus() -> list[ET.Element] | None:
-    """Return what nvidia-smi reports on each GPU; None where there is no nvidia-smi.
+    """Return what nvidia-smi reports on each GPU; None without nvidia-smi.
 
     Raises:
         RuntimeError: It does not answer, or fails.
@@ -132,7 +132,7 @@ def multiply(gpus: int, meanwhile: Callable[[], None]) -> list[float]:
         import torch  # type: ignore[import-not-found]
     except ImportError:
         return []
-    if not torch.cuda.is_available():
+    if torch.version.cuda is None:
         return []
     if torch.cuda.device_count() < gpus:
         raise RuntimeError(f"CUDA finds {torch.cuda.device_count()} of {gpus} GPUs")
@@ -165,7 +165,8 @@ def _multiply(torch: Any, number: int) -> float:
     with torch.cuda.device(number):
         random = torch.Generator("cuda").manual_seed(1)
         left, right = (torch.randn(SIDE, SIDE, device="cuda", dtype=torch.bfloat16, generator=random) for _ in range(2))
-        first, rates = left @ right, []
+        first = last = left @ right
+        rates: list[float] = []
         end = time.monotonic() + SECONDS
         while time.monotonic() < end or len(rates) < 3:
             start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -259,6 +260,9 @@ def main(folder: str, check: str, peak: str, machines: str, checkpoints: str = "
         strict = check == "fail"
         sys.stderr.write(f"examine: {'' if strict else 'warning: '}{place} is not fit: {error}\n")
         return UNFIT if strict else 0
+    except OSError as error:  # another machine would not find it better
+        sys.stderr.write(f"examine: the run's storage: {error}\n")
+        return int(check == "fail")
     return 0
 
 
