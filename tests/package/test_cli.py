@@ -420,7 +420,7 @@ def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: 
         argv, input="nodes: 31\nqueue: {name: a}\n", cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stdout.startswith("/dev/stdin:1:1: nodes: 248 GPUs")
+    assert done.stdout.startswith("/dev/stdin:1:1: nodes: no layout of gpt3-175b")
     refused = chartgen("check", "gke-a3mega", "-f", "https://example.com/values.yaml")
     assert refused.exit_code == 2
     assert "https://example.com/values.yaml" in refused.stderr
