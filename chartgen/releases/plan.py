@@ -16,7 +16,7 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
 
-# Seconds: 8 to 10 on a lent H100 (docs/explanation/resilience.md); eight GPUs need longer to begin than one.
+# Seconds: 8 to 10 on a lent H100 (docs/explanation/healing.md); eight GPUs need longer to begin than one.
 _EXAMINATION = 20
 
 
