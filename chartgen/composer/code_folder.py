@@ -6,14 +6,17 @@ import base64
 import gzip
 import io
 import tarfile
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 from chartgen.errors import Problem, UsageError
+from chartgen.masking import KINDS
 
 # Helm 4.3.1 keeps a release in a Secret, at most 1 MiB (Kubernetes v1.37, MaxSecretSize): gzip, then base64, of the
 # values and of the manifests, each with this text.
 LARGEST = 400_000
+_MOST = 50_000_000  # bytes of files that are read at all: text shrinks to a quarter
 _ENTRIES = ("__main__.py", "main.py", "train.py")
 _LEFT_OUT = ("__pycache__", "node_modules")
 _PROGRAM = '''\
@@ -52,17 +55,35 @@ def packed_code(folder: Path, program: Path | None = None) -> str:
     if not entry:
         lacking = f"does not contain {program}" if program else f"has none of {', '.join(_ENTRIES)}"
         raise UsageError(Problem(lacking, folder, hint="name the file to start with --program-file"))
+    size = sum(path.stat().st_size for path in files)
+    if size > _MOST:
+        raise _too_large(folder, entry, f"{size:,} bytes")
+    if found := [*_secrets(files)]:
+        raise UsageError(found)
     content = gzip.compress(_archive(dict(zip(names, files, strict=True))), mtime=0)
     packed = base64.encodebytes(content).decode()
     if len(packed) > LARGEST:
-        clouds = f"gcloud storage cp -r {folder} gs://BUCKET/code, aws s3 cp --recursive {folder} s3://BUCKET/code"
-        start = f"launchers.torchrun.program=/data/code/{entry}"
-        hint = f"upload it: {clouds}, or kubectl cp {folder} POD:/data/code; then {start}"
-        raise UsageError(
-            Problem(f"is {len(packed):,} bytes packed, and a release has room for {LARGEST:,}", folder, hint=hint)
-        )
+        raise _too_large(folder, entry, f"{len(packed):,} bytes packed")
     digest = sha256(content).hexdigest()[:16]
     return _PROGRAM.format(name=root.name, digest=digest, packed=packed, entry=entry)
+
+
+def _too_large(folder: Path, entry: str, size: str) -> UsageError:
+    clouds = f"gcloud storage cp -r {folder} gs://BUCKET/code, aws s3 cp --recursive {folder} s3://BUCKET/code"
+    start = f"launchers.torchrun.program=/data/code/{entry}"
+    hint = f"upload it: {clouds}, or kubectl cp {folder} POD:/data/code; then {start}"
+    return UsageError(Problem(f"is {size}, and a release has room for {LARGEST:,} packed", folder, hint=hint))
+
+
+def _secrets(files: list[Path]) -> Iterator[Problem]:
+    """Find tokens, which no check of values sees once they are packed."""
+    for path in files:
+        text = path.read_bytes().decode("latin-1")
+        for kind, pattern in KINDS.items():
+            if match := pattern.search(text):
+                line = text.count("\n", 0, match.start()) + 1
+                hint = "put it into a Secret, and use secretEnv"
+                yield Problem(f"contains {kind}, which would be in the release", path, line, hint=hint)
 
 
 def _counts(path: Path) -> bool:

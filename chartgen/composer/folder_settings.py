@@ -52,8 +52,11 @@ def folder_settings() -> FolderSettings:
     document, data = read_definition(Path(SETTINGS), {**lists, **names})
     paths = {key: tuple(Path(str(each)) for each in data.get(key) or ()) for key in _LISTS}  # type: ignore[union-attr]
     outside = [(key, each) for key in _LISTS for each in paths[key] if not is_here(each)]
+    target = str(data.get("target", ""))
+    if target.startswith("-") or "://" in target or not is_here(Path(target)):  # no option, and no chart of elsewhere
+        outside.append(("target", Path(target)))
     if outside:
-        hint = "name paths below this folder; --path, CHARTGEN_PATH and -f name others"
+        hint = "name what is below this folder; arguments, --path, CHARTGEN_PATH and -f name others"
         raise UsageError(document.problem(f"{each} lies elsewhere", (key,), hint) for key, each in outside)
     if not data.get("target") and (idle := [key for key in ("preset", "values") if data.get(key)]):
         hint = "add target: a preset and a site file belong to one"
@@ -63,4 +66,7 @@ def folder_settings() -> FolderSettings:
 
 def is_here(path: Path) -> bool:
     """Report whether a path is below the working directory, also after its links."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(Path.cwd()))
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(Path.cwd()))
+    except ValueError:  # a path has no NUL
+        return False

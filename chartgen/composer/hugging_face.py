@@ -15,6 +15,7 @@ from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.yaml import Document, Plain, load, read_text, require_map
+from chartgen.visible import one_line
 
 # Portable key -> names of the hub, the first that is there; 0 and "" count as not there.
 _KEYS = {
@@ -122,6 +123,8 @@ def describe_model(path: Path, name: str) -> Described:
         json.loads(text)
     except json.JSONDecodeError as error:
         raise ChartgenError(Problem(f"is not valid JSON: {error.msg}", path, error.lineno, error.colno)) from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of levels
+        raise ChartgenError(Problem(f"cannot be read: {one_line(str(error))[:60]}", path, 1, 1)) from None
     # Some files are indented with tabs, which only JSON permits; no text contains one.
     whole = load(text.replace("\t", " "), path)
     around = require_map(whole, path.name)
@@ -158,7 +161,7 @@ def _mixed(given: dict[str, Plain]) -> Iterator[tuple[str, str]]:
     if given.get("is_encoder_decoder") is True:
         yield "is_encoder_decoder", "is_encoder_decoder: portable families are decoders alone"
     for key, value in given.items():
-        kinds = {*value} - _ATTENTION if key == "layer_types" and isinstance(value, list) else value
+        kinds = {*map(str, value)} - _ATTENTION if key == "layer_types" and isinstance(value, list) else value
         if key in _SIZES and isinstance(value, list):
             yield key, f"{key} has a size for each layer, and a portable model has one for all"
         elif kinds and (_HYBRID.match(key) or key == "layer_types"):
