@@ -85,6 +85,21 @@ def test_what_cannot_be_written_is_no_progress(attempt: Callable[[int], int], tm
     assert attempt(4) == 93
 
 
+@pytest.mark.threat(19)
+def test_what_another_tenant_left_neither_delays_a_start_nor_gets_its_record(
+    attempt: Callable[[int], int], tmp_path: Path
+) -> None:
+    assert attempt(0) == 1
+    (checkpoints,), (record,) = tmp_path.rglob("checkpoints"), tmp_path.rglob("starts")
+    os.mkfifo(checkpoints / "latest")
+    victim = tmp_path / "victim"
+    victim.write_text("theirs")
+    record.unlink()
+    record.symlink_to(victim)
+    assert attempt(1) == 1
+    assert victim.read_text() == "theirs"
+
+
 def test_few_restarts_are_counted_by_the_controller_alone(tmp_path: Path) -> None:
     found = made(tmp_path, "checkpoint.enabled=true", "run.maxRestarts=3")
     assert "RESTART_ATTEMPT" not in str(one("ConfigMap", found))
