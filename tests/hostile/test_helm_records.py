@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,19 @@ import pytest
 from answers import answer
 from facts import has
 from releases import RELEASE, rolling, site_of, small
+from rendered import chart
 from stranger_api import VERSION, answering
+from trainlogs import megatron, steps
 from userlib import chartgen
 
+from chartgen.composer.presets import VALUES
 from chartgen.errors import ChartgenError
+from chartgen.helm.values import load_values, merge_values
+from chartgen.helm.yaml import load
 from chartgen.kube import NAMESPACE, POD, SECRET, Kind, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.releases.history import parse_time, read_record
+from chartgen.releases.history import RevisionRecord, parse_time, read_record
+from chartgen.releases.status.training_log import progress_of
 
 INFO = {"status": "deployed", "last_deployed": "2026-11-24T06:00:00Z"}
 HEAD = {"name": "lab", "version": "1.0.0"}
@@ -80,6 +87,33 @@ RUNS = {
     "a job that is a number": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: 7",
     "containers that are a number": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: 7}}",
 }
+
+
+ODD: list[dict[str, Any]] = [
+    {"estimate": {"a3-megagpu-8g": {"bf16": "x"}}},
+    {"estimate": {"a3-megagpu-8g": {"bf16": 0}}},
+    {"estimate": [1]},
+    {"profile": None},
+    {"model": {"layers": 0}},
+    {"steps": "x"},
+    {"precision": [1]},
+    {"nodes": 0},
+]
+
+
+@pytest.mark.threat(16)
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_values_of_any_form_leave_the_progress_of_the_log(odd: dict[str, Any]) -> None:
+    """The schema of a record is its author's: this one permits everything."""
+    files = {name: text for name, text in chart().files.items() if not name.endswith((".yaml", ".schema.json"))}
+    texts = {name: load(chart().files[f"{name}.yaml"], name).data for name in ("Chart", "values")}
+    kept = [{"name": name, "data": base64.b64encode(text.encode()).decode()} for name, text in files.items()]
+    whole = {"metadata": texts["Chart"], "values": texts["values"], "files": kept}
+    values = merge_values(load_values([VALUES / "gpt3-5b.yaml", VALUES / "gke-a3mega/gpt3-5b.yaml"]).data, odd)
+    head = ("a", "theirs", 1, "deployed", "", datetime.now(UTC), "gke-a3mega", "1.0.0", "gke-a3mega")
+    lines = megatron(steps([2000.0] * 25)).splitlines()
+    found = progress_of(lines, RevisionRecord(*head, values=values, content=whole))
+    assert found.text.startswith("step 25 of 100")
 
 
 @pytest.mark.threat(16)

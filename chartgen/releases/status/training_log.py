@@ -85,9 +85,18 @@ def progress_of(lines: Sequence[str], record: RevisionRecord | None) -> RunProgr
         record: Helm's record of the release; None without a record.
     """
     own = _patterns(record)
-    if not live_progress(lines, 0, own=own).text:
-        return RunProgress()
-    known = _known(record)
+    plain = live_progress(lines, 0, own=own).text
+    if not plain or record is None or not record.target:
+        return RunProgress(plain)
+    try:
+        return _progress_by_values(lines, record, own)
+    # values that this chartgen no longer knows, or of any form: the record has its own schema
+    except Exception:  # noqa: BLE001
+        return RunProgress(plain)
+
+
+def _progress_by_values(lines: Sequence[str], record: RevisionRecord, own: LinePatterns | None) -> RunProgress:
+    known = _facts_of(record)
     facts = join_facts([("the values", known)])
     peak = find_peak("", facts)
     found = live_progress(lines, facts.get("steps") or 0, facts, peak.tflops if isinstance(peak, Peak) else None, own)
@@ -100,15 +109,6 @@ def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
         return patterns_of(record.values) if record else None
     except ChartgenError:
         return None  # `check` and `metrics` report it
-
-
-def _known(record: RevisionRecord | None) -> Mapping[str, Any]:
-    if record is None or not record.target:
-        return {}
-    try:
-        return _facts_of(record)
-    except ChartgenError:
-        return {}  # this chartgen no longer knows these values: use the log alone
 
 
 def _facts_of(record: RevisionRecord) -> Mapping[str, Any]:
