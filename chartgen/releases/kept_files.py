@@ -14,10 +14,11 @@ _PROGRAM = ("launchers", _LAUNCHER, "program")
 
 def keep_files(values: Values, earlier: dict[str, Any]) -> tuple[Values, list[str]]:
     """Return values with the program's files of a release where they have none, and the names of these files."""
-    own = (earlier.get("launchers") or {}).get(_LAUNCHER) or {}
-    files = own.get("files") or {}
+    launchers: Any = earlier.get("launchers")
+    own = launchers.get(_LAUNCHER) if isinstance(launchers, dict) else None
+    files = own.get("files") if isinstance(own, dict) else None
     other = values.data.get("launcher", _LAUNCHER) != _LAUNCHER or earlier.get("launcher") != _LAUNCHER
-    if other or not files or values.sets(_FILES):
+    if other or not files or not isinstance(files, dict) or values.sets(_FILES):
         return values, []
     kept: dict[str, Any] = {"launcher": _LAUNCHER, "launchers": {_LAUNCHER: {"files": files}}}
     if own.get("program") and not values.sets(_PROGRAM):

@@ -23,11 +23,12 @@ from userlib import chartgen
 
 from chartgen.composer.presets import VALUES
 from chartgen.errors import ChartgenError
-from chartgen.helm.values import load_values, merge_values
+from chartgen.helm.values import Values, load_values, merge_values
 from chartgen.helm.yaml import load
 from chartgen.kube import NAMESPACE, POD, SECRET, Kind, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.releases.history import RevisionRecord, parse_time, read_record
+from chartgen.releases.kept_files import keep_files
 from chartgen.releases.status.training_log import progress_of
 
 INFO = {"status": "deployed", "last_deployed": "2026-11-24T06:00:00Z"}
@@ -98,6 +99,9 @@ ODD: list[dict[str, Any]] = [
     {"steps": "x"},
     {"precision": [1]},
     {"nodes": 0},
+    {"launchers": [1]},
+    {"launcher": ["torchrun"]},
+    {"launcher": "torchrun", "launchers": {"torchrun": {"metrics": [1]}}},
 ]
 
 
@@ -113,6 +117,7 @@ def test_values_of_any_form_leave_the_progress_of_the_log(odd: dict[str, Any]) -
     head = ("a", "theirs", 1, "deployed", "", datetime.now(UTC), "gke-a3mega", "1.0.0", "gke-a3mega")
     lines = megatron(steps([2000.0] * 25)).splitlines()
     found = progress_of(lines, RevisionRecord(*head, values=values, content=whole))
+    assert keep_files(Values({}), values)[1] == []
     assert found.text.startswith("step 25 of 100")
 
 

@@ -23,14 +23,12 @@ def patterns_of(values: Mapping[str, Any]) -> LinePatterns | None:
     Raises:
         ChartgenError: One is not accepted.
     """
-    own = (values.get("launchers") or {}).get(values.get("launcher", "")) or {}
-    texts = own.get("metrics")
-    if not texts:
-        return None
+    name = values.get("launcher", "")
     try:
-        return compile_lines(texts)
-    except ValueError as error:
-        raise ChartgenError(Problem(f"launchers.{values['launcher']}.metrics: {error}")) from error
+        texts = ((values.get("launchers") or {}).get(name) or {}).get("metrics")
+        return compile_lines(texts) if texts else None
+    except (AttributeError, TypeError, ValueError) as error:  # values of a release have any form
+        raise ChartgenError(Problem(f"launchers.{name}.metrics: {error}")) from error
 
 
 def open_own(patterns: LinePatterns) -> Reader:
