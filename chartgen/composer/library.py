@@ -198,12 +198,13 @@ def open_library(paths: Sequence[Path] = (), *, settings: bool = True) -> Librar
             problems.append(Problem("is not a chartgen library", root, hint=hint))
     if problems:
         raise UsageError(problems)
-    own = [root.resolve() for root in roots]
+    last = dict.fromkeys(root.resolve() for root in reversed(roots))  # of a folder that is named twice
+    own = [root for root in reversed(last) if root != BUILTIN]
     if own:
         from chartgen.kube.run_kinds import know_kinds
 
         know_kinds(own)
-    return Library(tuple(dict.fromkeys((BUILTIN, *own))))
+    return Library((BUILTIN, *own))
 
 
 def _names(roots: Sequence[Path], kind: str) -> list[str]:

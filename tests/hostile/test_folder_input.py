@@ -10,6 +10,7 @@ import pytest
 from userlib import chartgen, write
 
 from chartgen.composer.code_folder import packed_code
+from chartgen.composer.library import open_library
 from chartgen.errors import UsageError
 
 MODEL = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100}
@@ -36,6 +37,13 @@ def test_a_path_of_the_folder_that_is_none_is_refused_with_its_place(folder: Pat
     write(folder, {"chartgen.yaml": f'target: gke-a3mega\n{key}: ["a\\0b"]\n'})
     assert (result := chartgen("check")).exit_code == 2
     assert "chartgen.yaml:2:1" in result.stderr
+
+
+@pytest.mark.threat(11)
+def test_no_folder_of_the_settings_replaces_a_definition_of_the_command_line(folder: Path) -> None:
+    write(folder, {f"{name}/policies/company.yaml": f"description: of {name}.\n" for name in ("company", "theirs")})
+    write(folder, {"chartgen.yaml": "path: [company, theirs]\n"})
+    assert open_library([Path("company")]).find("policy", "company") == folder / "company/policies/company.yaml"
 
 
 @pytest.mark.threat(9)
