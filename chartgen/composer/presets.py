@@ -37,7 +37,7 @@ def preset_layers(name: str, target: str, library: Library) -> list[Path]:
         raise UsageError(Problem(f"unknown preset {name!r}", hint=library.similar(name, known)))
     _refuse_misspelled(name, target, library)
     layers = [known[name]]
-    for each in reversed(lineage(target, library) if library.search("target", target) else [target]):
+    for each in reversed(_known_lineage(target, library)):
         overlays = [folder / each / f"{name}.yaml" for folder in _folders(library)]
         layers += [overlay for overlay in overlays if overlay.is_file()][-1:]
     return layers
@@ -62,7 +62,7 @@ def overlays(name: str, library: Library) -> list[str]:
 
 def site_example(target: str, library: Library) -> Path | None:
     """Return the example of a target's site file, or of its parent, if a folder contains one."""
-    names = [f"{_SITE}{name}.example.yaml" for name in lineage(target, library)]
+    names = [f"{_SITE}{name}.example.yaml" for name in _known_lineage(target, library)]
     examples = (folder / name for name in names for folder in reversed(_folders(library)))
     return next((example for example in examples if example.is_file()), None)
 
@@ -73,6 +73,11 @@ def preset_summary(preset: Path) -> str:
     comments = (line[1:].strip() for line in lines if line.startswith("#"))
     first = next((comment for comment in comments if not comment.startswith("yaml-language-server:")), "")
     return first.partition(". ")[0].rstrip(".:,")
+
+
+def _known_lineage(target: str, library: Library) -> list[str]:
+    """Return a target and its parents; of one that no folder contains any more, its own name."""
+    return lineage(target, library) if library.search("target", target) else [target]
 
 
 def _folders(library: Library) -> list[Path]:

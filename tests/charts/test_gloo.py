@@ -181,7 +181,7 @@ def test_a_killed_rank_ends_both_machines_and_is_named_last(tmp_path: Path) -> N
         pids = processes("".join(machines.logs()))
         os.kill(pids[2], signal.SIGKILL)
         codes, logs = machines.finish(60)
-    assert codes == [1, 1], logs
+    assert codes == [1, 128 + signal.SIGKILL], logs
     assert gone([*pids.values()])
     root = re.compile(
         r"Root Cause \(first observed failure\):\n\[0\]:(?:\n .*)*?\n +rank +: (\d) .*\n +exitcode +: (-?\d+) "
