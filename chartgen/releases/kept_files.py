@@ -15,7 +15,7 @@ _PROGRAM = ("launchers", _LAUNCHER, "program")
 def keep_files(values: Values, earlier: dict[str, Any]) -> tuple[Values, list[str]]:
     """Return values with the program's files of a release where they have none, and the names of these files."""
     launchers: Any = earlier.get("launchers")
-    own = launchers.get(_LAUNCHER) if isinstance(launchers, dict) else None
+    own: Any = launchers.get(_LAUNCHER) if isinstance(launchers, dict) else None
     files = own.get("files") if isinstance(own, dict) else None
     other = values.data.get("launcher", _LAUNCHER) != _LAUNCHER or earlier.get("launcher") != _LAUNCHER
     if other or not files or not isinstance(files, dict) or values.sets(_FILES):

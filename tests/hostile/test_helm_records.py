@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def test_values_of_any_form_leave_the_progress_of_the_log(odd: dict[str, Any]) -
     kept = [{"name": name, "data": base64.b64encode(text.encode()).decode()} for name, text in files.items()]
     whole = {"metadata": texts["Chart"], "values": texts["values"], "files": kept}
     values = merge_values(load_values([VALUES / "gpt3-5b.yaml", VALUES / "gke-a3mega/gpt3-5b.yaml"]).data, odd)
-    head = ("a", "theirs", 1, "deployed", "", datetime.now(UTC), "gke-a3mega", "1.0.0", "gke-a3mega")
+    head = ("a", "theirs", 1, "deployed", "", datetime.now(timezone.utc), "gke-a3mega", "1.0.0", "gke-a3mega")
     lines = megatron(steps([2000.0] * 25)).splitlines()
     found = progress_of(lines, RevisionRecord(*head, values=values, content=whole))
     assert keep_files(Values({}), values)[1] == []
