@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from chartgen.metrics.figures.facts import join_facts
+
 MEGA = 1 << 20
 # Seconds of processor time, and bytes of address space: reading the longest of these takes about a second.
 _TIME, _MEMORY = 60, 2 << 30
@@ -133,3 +135,11 @@ def test_window_of_figures_that_are_no_numbers(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_bytes(STEP)
     found = metrics(tmp_path / "run.log", "--window", "²:3")
     assert (found.returncode, found.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "known", [{"steps": "x"}, {"batch": [1]}, {"gpu": [1]}, {"precision": 8}, {"vocabularySize": {}}]
+)
+def test_a_fact_of_another_type_is_none(known: dict[str, object]) -> None:
+    """Values of a release have any form: its schema is its author's."""
+    assert join_facts([("the values", known), ("the log", {"vocabularySize": 100})]).known == {"vocabularySize": 100}

@@ -34,6 +34,7 @@ NAMES = {
 }
 # Far beyond any size, count or rate of a run, except the FLOPs of a sample.
 _LARGEST = 1e30
+_TEXTS = ("gpu", "precision")
 _FAMILIES_WITH_GATE = ("llama", "mixtral")
 
 
@@ -108,7 +109,7 @@ def join_facts(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
     known: dict[str, Any] = {}
     notices = []
     for name, words in NAMES.items():
-        claims = [(source, facts[name]) for source, facts in sources if _can_be(facts.get(name))]
+        claims = [(source, facts[name]) for source, facts in sources if _can_be(name, facts.get(name))]
         if not claims:
             continue
         if all(same(name, value, claims[0][1]) for _, value in claims):
@@ -121,9 +122,11 @@ def join_facts(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
     return Facts(known, notices)
 
 
-def _can_be(value: Any) -> bool:
-    """Report whether a value is usable, not missing and not a number outside the valid range."""
-    return value not in (None, 0, "") and not (isinstance(value, int | float) and not abs(value) < _LARGEST)
+def _can_be(name: str, value: Any) -> bool:
+    """Report whether a value is usable, not missing, of another type, or a number outside the valid range."""
+    if name in _TEXTS:
+        return isinstance(value, str) and value != ""
+    return isinstance(value, int | float) and value != 0 and abs(value) < _LARGEST
 
 
 def same(name: str, one: Any, other: Any) -> bool:
