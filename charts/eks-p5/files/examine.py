@@ -35,6 +35,7 @@ USUAL = 0.6  # of the data sheet; H100, H200 and B200 reach 0.7 to 0.8 with prod
 SLOW_DISK = 0.5  # of the median of the run's machines
 BLOCK = 64 << 20  # bytes written to the storage
 RECENT = 1800  # seconds: older figures are of an earlier start
+LARGEST = 10_000  # bytes of a machine's figures
 BUSY = 0.05  # of a GPU's memory that is used before the run
 # Values in the XML of nvidia-smi (driver 580; earlier ones lack some) that a GPU cannot train with, and those that slow
 # it down. Recovery actions: NVML API, nvmlDeviceGpuRecoveryAction_t; rows: NVIDIA, GPU Memory Error Management, r580.
@@ -187,7 +188,8 @@ def write_speed(folder: str) -> float:
     block = os.urandom(BLOCK)
     start = time.monotonic()
     try:
-        with path.open("wb") as file:
+        path.unlink(missing_ok=True)  # a link of another user leads the block elsewhere
+        with path.open("xb") as file:
             file.write(block)
             file.flush()
             os.fsync(file.fileno())
@@ -200,10 +202,28 @@ def share(folder: Path, figures: dict[str, Any]) -> dict[int, dict[str, Any]]:
     """Leave the figures of this machine, and return those that the machines of this start have left so far."""
     folder.mkdir(parents=True, exist_ok=True)
     own = folder / f"{os.environ['NODE_RANK']}.json"
-    own.with_suffix(".part").write_text(json.dumps(figures))
-    own.with_suffix(".part").replace(own)
-    files = (file for file in folder.glob("*.json") if file.stat().st_mtime > time.time() - RECENT)
-    return {int(file.stem): json.loads(file.read_text()) for file in files}
+    part = own.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    with part.open("x") as file:
+        json.dump(figures, file)
+    part.replace(own)
+    recent = time.time() - RECENT
+    found = {int(file.stem): _figures(file, recent) for file in folder.glob("*.json") if file.stem.isdecimal()}
+    return {number: each for number, each in found.items() if each}
+
+
+def _figures(path: Path, recent: float) -> dict[str, Any]:
+    """Return the figures of a machine; nothing of an old file, or of one that no machine has written."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            text = file.read(LARGEST) if os.fstat(file.fileno()).st_mtime > recent else b"{}"
+        found = json.loads(text)
+        rates, written = [float(rate) for rate in found["tflops"]], float(found["written"])
+        if all(0 <= each < 1e9 for each in (*rates, written)):
+            return {"pod": str(found["pod"]), "tflops": rates, "written": written}
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        pass
+    return {}
 
 
 def find_slow(found: dict[int, dict[str, Any]], own: int, machines: int) -> Iterator[str]:

@@ -43,14 +43,19 @@
       fieldPath: {{ include "eks-p6e-gb200.attempt" . }}
 {{- end }}
 {{- if .Run.watched }}
+{{- /* Helm would see an empty value as a change in each upgrade. */}}
+{{- with .Values.run.hangMinutes }}
 - name: HANG_SECONDS
-  value: {{ kindIs "invalid" .Values.run.hangMinutes | ternary "" (mul 60 .Values.run.hangMinutes) | quote }}
+  value: {{ mul 60 . | quote }}
+{{- end }}
 {{- with .Values.evaluation.batches }}
 - name: EVALUATION_BATCHES
   value: {{ int64 . | quote }}
 {{- end }}
+{{- with .Values.run.stepLine }}
 - name: STEP_LINE
-  value: {{ include "eks-p6e-gb200.literal" .Values.run.stepLine }}
+  value: {{ include "eks-p6e-gb200.literal" . }}
+{{- end }}
 - name: GRACE_SECONDS
   value: {{ int64 .Values.run.gracePeriodSeconds | quote }}
 {{- end }}
