@@ -32,6 +32,11 @@ KINDS = {
         r"(?:(?:\s|\\+[nr])+(?:(?:Proc-Type|DEK-Info): ?[^\s\\]+|[A-Za-z0-9+/=]{16,}))*"
         r"(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"
     ),
+    # The same in base64, as kubeconfig files have it: PKCS 8, RSA, EC, OpenSSH
+    "a packed private key": re.compile(
+        r"LS0tLS1CRUdJTi(?:BQUklWQVRFIEtFW|BSU0EgUFJJVkFURSBLRV|BFQyBQUklWQVRFIEtFW|BPUEVOU1NIIFBSSVZBVEUgS0VZ)"
+        r"[A-Za-z0-9+/=]*"
+    ),
 }
 # Signatures of addresses: Azure's SAS, Google's and AWS's (version 4), and tokens in a query; then the header of HTTP.
 _SIGNED = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,16 @@ def test_a_folder_of_code_with_a_checkpoint_is_refused_before_it_is_read(folder:
 
 
 @pytest.mark.threat(12)
-@pytest.mark.parametrize("name", ["hf-token", "lib/settings.py"])
-def test_a_token_in_a_folder_of_code_goes_nowhere(folder: Path, name: str) -> None:
-    write(folder / "code", {name: "TOKEN = 'hf_" + "aB3" * 11 + "'\n"})
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("hf-token", "hf_" + "aB3" * 11),
+        ("lib/settings.py", "TOKEN = 'hf_" + "aB3" * 11 + "'"),
+        ("kubeconfig", "client-key-data: " + b64encode(b"-----BEGIN RSA PRIVATE KEY-----\nMIIE").decode()),
+    ],
+)
+def test_a_token_in_a_folder_of_code_goes_nowhere(folder: Path, name: str, text: str) -> None:
+    write(folder / "code", {name: text})
     with pytest.raises(UsageError) as caught:
         packed_code(folder / "code")
     (problem,) = caught.value.problems
