@@ -79,19 +79,24 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         caught += [Finding(SCHEMA, problem) for problem in misplaced]
         if check_values(_opened(chart, chart.files[SCHEMA_FILE]), values):
             return in_order([*caught, *unanswered(chart)])
-    from chartgen.checks.automatic import FITTING, decide
+    from chartgen.checks.automatic import FITTING, decide, open_keys
 
+    hidden: tuple[str, ...] = ()
     try:
         values = decide(chart, values).values
     except ChartgenError as error:
-        return in_order([*caught, *(Finding(FITTING.id, problem, key="nodes") for problem in error.problems)])
+        caught += [Finding(FITTING.id, problem, key="nodes") for problem in error.problems]
+        if open_keys(values):
+            return in_order(caught)
+        hidden = ("nodes", "parallelism", "recompute", "batch")  # what the layout of the preset would add says the same
     job = job_of(chart, values)
     unchecked = unknown_policies(job, chart) or _misfits_of_target(job, chart, values) if job else []
     if isinstance(origin, Composed):
         caught += placeholders(origin, values, job.launcher.name if job and not unchecked else "")
     if not job:
         return in_order([*caught, *unanswered(chart)])
-    return in_order([*caught, *(unchecked or _claims(job, chart, values))])
+    claims = unchecked or _claims(job, chart, values)
+    return in_order([*caught, *(claim for claim in claims if claim.key.partition(".")[0] not in hidden)])
 
 
 def validate(chart: Chart, values: Values) -> None:

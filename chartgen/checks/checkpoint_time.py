@@ -23,7 +23,11 @@ _HOUR = 3600
 
 def save_seconds(job: Job) -> float:
     """Return the least time of a checkpoint whose machines write side by side."""
-    return max(model_parameters(job) * _SAVED_BYTES / 1e9 / _WRITTEN_GIGABYTES / job.nodes, _LEAST_SECONDS)
+    return max(_written_seconds(job), _LEAST_SECONDS)
+
+
+def _written_seconds(job: Job) -> float:
+    return model_parameters(job) * _SAVED_BYTES / 1e9 / _WRITTEN_GIGABYTES / job.nodes
 
 
 def best_interval(save: float, gpus: int) -> float:
@@ -69,7 +73,7 @@ def grace_for_a_checkpoint(job: Job) -> Iterator[KeyProblem]:
         return
     if job.launcher.processes == "ray":  # whose programs end at once
         return
-    grace, needed = int(job.values["run"]["gracePeriodSeconds"]), save_seconds(job)
+    grace, needed = int(job.values["run"]["gracePeriodSeconds"]), _written_seconds(job)
     size = model_parameters(job) * _SAVED_BYTES / 1e12
     if grace < needed:
         message = (

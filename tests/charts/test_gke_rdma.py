@@ -99,7 +99,9 @@ def test_half_of_the_ranks_run_at_each_numa_node(tmp_path: Path, name: str, firs
     # of the machine of the test: the second node has its last CPU alone, the first one none
     (tmp_path / "node1").mkdir()
     (tmp_path / "node1/cpulist").write_text(f"{last}\n")
-    script = one("ConfigMap", run("run.hangMinutes=0", name=name))["data"]["rank.sh"].replace("/sys/devices/system/node", str(tmp_path))
+    script = one("ConfigMap", run("run.hangMinutes=0", name=name))["data"]["rank.sh"].replace(
+        "/sys/devices/system/node", str(tmp_path)
+    )
     seen = []
     for local in range(2 * first):
         variables = {**os.environ, "LOCAL_RANK": str(local), "CHARTGEN_PROCESSES": str(processes)}

@@ -723,7 +723,7 @@ def test_presets_are_portable(preset: str) -> None:
     text = (VALUES / f"{preset}.yaml").read_text()
     values = require_map(load(text, preset), "a preset")
     assert "image:" not in text
-    assert {"storage", "queue", "machineType", "nodes", "network", "nodeSelector"}.isdisjoint(values)
+    assert {"storage", "queue", "machineType", "network", "nodeSelector"}.isdisjoint(values)
     assert text.startswith("# yaml-language-server: $schema=../schemas/")
     assert "# Source" in text
 

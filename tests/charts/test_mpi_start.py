@@ -157,7 +157,8 @@ class Cluster:
         start.write_text(
             start.read_text().replace(str(self.folder / "ssh/id_rsa"), str(key or self.folder / "ssh/id_rsa"))
         )
-        for name in ("rank.sh", "transport.sh", "transport.py", "transport.json", "watch.py"):
+        start.write_text(start.read_text().replace("/etc/chartgen/examine.py", str(place / "examine.py")))
+        for name in ("rank.sh", "transport.sh", "transport.py", "transport.json", "watch.py", "examine.py"):
             script = self.script(name, place)
             script.write_text(script.read_text().replace("/etc/chartgen", str(place)))
         start.write_text(start.read_text().replace(self.metadata, f"{self.metadata}/{index}"))

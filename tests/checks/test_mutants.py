@@ -18,7 +18,8 @@ from userlib import composed, library
 
 from chartgen import checks
 from chartgen.checks import CHECKS, SCHEMA, check, yaml_pitfalls
-from chartgen.checks.site_file import SITE
+from chartgen.checks.automatic import FITTING
+from chartgen.checks.site_file import PLACEHOLDER, SITE
 from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer.library import open_library
 from chartgen.composer.rules import builtin_rules
@@ -103,7 +104,15 @@ def test_without_the_schema_an_unknown_key_passes(monkeypatch: pytest.MonkeyPatc
 
 def test_every_id_belongs_to_a_kind_whose_rules_are_all_tried() -> None:
     kinds = (PITFALLS, RULES, STEP_RULES, HANDWRITTEN)
-    assert known_ids() == {SCHEMA, SITE.id, TARGET_UNKNOWN, *SEVERITY, *(each.id for kind in kinds for each in kind)}
+    assert known_ids() == {
+        SCHEMA,
+        SITE.id,
+        PLACEHOLDER.id,
+        FITTING.id,
+        TARGET_UNKNOWN,
+        *SEVERITY,
+        *(each.id for kind in kinds for each in kind),
+    }
 
 
 def test_no_case_is_superfluous() -> None:

@@ -234,6 +234,7 @@ def test_only_what_stops_a_run_is_an_error() -> None:
         "checkpoints-are-shared",
         "training-on-data-saves",
         "interval-within-an-hour",
+        "queue-of-the-setup",
         "tokenizer-of-the-data",
         "checkpoints-and-mlflow",
         "wandb-has-a-key",

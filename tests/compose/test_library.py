@@ -181,7 +181,7 @@ def test_a_users_gpu_model(tmp_path: Path) -> None:
     target.write_text(target.read_text().replace("h100-80gb", "own-20gb") + f"gpus:\n  own-20gb: {row}\n")
     sets = ("--set", "launchers.nemo-1.image=nvcr.io/nvidia/nemo:25.07", "--preset", "llama3-70b", "--path", tmp_path)
     result = chartgen("check", "box", *sets, "--set", "nodes=8", "--output", "json")
-    assert {"memory-of-a-gpu", "precision-of-the-gpu"} <= {each["rule"] for each in findings(result.stdout)}
+    assert {"layout-fits", "precision-of-the-gpu"} <= {each["rule"] for each in findings(result.stdout)}
     known = target.read_text()
     target.write_text(known.replace("[fp16, fp32]", "[fp16, fp33]").replace("{bf16: 100}", "{bf61: 100}"))
     told = chartgen("build", "box", "--path", tmp_path).stderr
