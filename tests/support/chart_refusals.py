@@ -112,7 +112,7 @@ _OTHERS: dict[str, list[Any]] = {
     ],
     "data.prefixes": [["my-data"]],
     "queue.name": ["gke-a3mega"],
-    "setup.queues": [{name: {"quota": {"nodes": 2}}} for name in ("gke-a3mega", "other")],
+    "setup.queues": [{name: {"nodes": 2}} for name in ("gke-a3mega", "other")],
     "secretEnv": [{"WANDB_API_KEY": {"secretName": "wandb", "key": "a"}}],
     "profile.ranks": [[0], [9, 100000]],
     "network.subnetworks": [["rdma-0"], [f"rdma-{number}" for number in range(8)]],
