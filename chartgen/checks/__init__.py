@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chartgen.checks.claim import KeyProblem
 from chartgen.checks.compatibility import COMPAT
@@ -35,6 +35,9 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values
 from chartgen.helm.yaml import load, require_map
+
+if TYPE_CHECKING:
+    from chartgen.checks.automatic import Decision
 
 __all__ = [
     "CHECKS",
@@ -69,6 +72,11 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         not known. Unknown keys do not: the others are judged as if these were not there. One `unchecked` finding
         reports that the job was not checked, because chartgen does not know the chart's target or did not make it.
     """
+    return checked(chart, values)[0]
+
+
+def checked(chart: Chart, values: Values) -> tuple[list[Finding], Decision | None]:
+    """Check a job as `check` does; return the layout that was chosen for it too, None if there is none."""
     caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
     origin = origin_of(chart)
     caught += foreign_sites(origin, values) if isinstance(origin, Composed) else []
@@ -78,25 +86,27 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         misplaced = [problem for problem in misfits if (problem.path, problem.line, problem.column) not in places]
         caught += [Finding(SCHEMA, problem) for problem in misplaced]
         if check_values(_opened(chart, chart.files[SCHEMA_FILE]), values):
-            return in_order([*caught, *unanswered(chart)])
+            return in_order([*caught, *unanswered(chart)]), None
     from chartgen.checks.automatic import FITTING, decide, open_keys
 
     hidden: tuple[str, ...] = ()
+    decision = None
     try:
-        values = decide(chart, values).values
+        decision = decide(chart, values)
+        values = decision.values
     except ChartgenError as error:
         caught += [Finding(FITTING.id, problem, key="nodes") for problem in error.problems]
         if open_keys(values):
-            return in_order(caught)
+            return in_order(caught), None
         hidden = ("nodes", "parallelism", "recompute", "batch")  # what the layout of the preset would add says the same
     job = job_of(chart, values)
     unchecked = unknown_policies(job, chart) or _misfits_of_target(job, chart, values) if job else []
     if isinstance(origin, Composed):
         caught += placeholders(origin, values, job.launcher.name if job and not unchecked else "")
     if not job:
-        return in_order([*caught, *unanswered(chart)])
+        return in_order([*caught, *unanswered(chart)]), decision
     claims = unchecked or _claims(job, chart, values)
-    return in_order([*caught, *(claim for claim in claims if claim.key.partition(".")[0] not in hidden)])
+    return in_order([*caught, *(claim for claim in claims if claim.key.partition(".")[0] not in hidden)]), decision
 
 
 def validate(chart: Chart, values: Values) -> None:

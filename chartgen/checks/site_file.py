@@ -55,11 +55,13 @@ def placeholders(origin: Composed, values: Values, launcher: str) -> Iterator[Fi
     """
     example = site_example(origin.name, origin.target.library) if values.layers else None
     listed = _PLACEHOLDERS.search(example.read_text("utf-8")) if example else None
-    words = "|".join(map(re.escape, listed[1].split(", "))) if listed else "$."
+    if not (example and listed):
+        return
+    words = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, listed[1].split(', ')))})(?![\w-])")
     for keys, text in texts(values.data):
-        if _is_used(keys, launcher) and (found := re.search(rf"(?<![\w-])({words})(?![\w-])", text)):
+        if _is_used(keys, launcher) and (found := words.search(text)):
             file, line, column = values.origin(keys)
-            if file and Path(file).name != Path(str(example)).name:
+            if file and Path(file).name != example.name:
                 message = f"{dotted(keys)}: {found[0]} is a name of the example"
                 yield Finding(PLACEHOLDER.id, Problem(message, file, line, column, PLACEHOLDER.remedy), "warning")
 

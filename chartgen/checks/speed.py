@@ -147,11 +147,8 @@ def describe_speed(speed: JobSpeed, steps: int) -> str:
         unit = next((name for name, scale in scales.items() if budget.days.middle * scale >= 1), "minutes")
         text += f", {range_text(budget.days.times(scales[unit]))} {unit} for {steps:,} steps"
     if budget and budget.cost and budget.price:
-        source = (
-            f"list price of {budget.price_source.partition('list price of ')[2][:7]}"
-            if budget.price_source
-            else "your price"
-        )
+        listed = prices.list_price(speed.machine_type) if budget.price_source else None
+        source = f"list price of {listed.date}" if listed else "your price"
         text += f", {range_text(budget.cost)} at {budget.price:g} for a GPU and hour, {source}"
     return text
 

@@ -119,19 +119,16 @@ def _key(chart: Chart, values: Values) -> str:
 
 def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     """Return what to show of a job, as JSON data, and its values with the layout that chartgen has chosen."""
-    from chartgen.checks import CHECKS, SCHEMA, job_of
-    from chartgen.checks import check as check_job
-    from chartgen.checks.automatic import FITTING, decide
+    from chartgen.checks import CHECKS, SCHEMA, checked, job_of
     from chartgen.checks.chart_refusals import unchecked_refusals
     from chartgen.checks.outline import outline
     from chartgen.checks.rules import rules_for
     from chartgen.findings import exit_code, row_of
 
-    findings = check_job(chart, values)
+    findings, decision = checked(chart, values)
     seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
-    seen["decided"] = all(finding.rule not in (SCHEMA, FITTING.id) for finding in findings)
-    if seen["decided"]:
-        decision = decide(chart, values)
+    seen["decided"] = decision is not None and all(finding.rule != SCHEMA for finding in findings)
+    if decision and seen["decided"]:
         values, seen["notes"] = decision.values, [str(decision)] if decision.change else []
     what = "what only Helm can check is not checked; --render checks it"
     seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]

@@ -60,7 +60,6 @@ def init(
       chartgen init eks-p5 --from-cluster --namespace ml
       chartgen init gke-a3mega --no-ask
     """
-    from chartgen.composer.folder_settings import SETTINGS
     from chartgen.composer.presets import preset_layers, site_example
     from chartgen.composer.site_names import replace_names
     from chartgen.composer.target import load_target
@@ -92,10 +91,17 @@ def init(
     if asks:
         text = replace_names(text, _ask)
     write_whole(to, text)
-    named = _name_runs(name, preset_name, to)
-    first = "" if asks else "enter the names of your cluster, then "
-    rest = "" if named and preset_name else f" {name} --preset {preset_name or 'NAME'}{'' if named else f' -f {to}'}"
-    note(f"wrote {to}{f' and {SETTINGS}' if named else ''}: {first}run `chartgen check{rest}`")
+    _show_next(name, preset_name, to, filled=asks)
+
+
+def _show_next(target: str, preset: str, site: Path, *, filled: bool) -> None:
+    """Name the runs of this folder, and print the command that follows."""
+    from chartgen.composer.folder_settings import SETTINGS
+
+    named = _name_runs(target, preset, site)
+    first = "" if filled else "enter the names of your cluster, then "
+    rest = "" if named and preset else f" {target} --preset {preset or 'NAME'}{'' if named else f' -f {site}'}"
+    note(f"wrote {site}{f' and {SETTINGS}' if named else ''}: {first}run `chartgen check{rest}`")
 
 
 def _name_runs(target: str, preset: str, site: Path) -> bool:

@@ -92,7 +92,7 @@ def show_answer(schema: str, facts: Any, *, stream: bool = False, secrets: bool 
     """Print a JSON answer.
 
     Args:
-        schema: Name and version of its form, such as `status/v1`; see `tests/programs/answer_shapes.py`.
+        schema: Name and version of its form, such as `status/v1`; see `tests/programs/answer_schemas.py`.
         facts: A record or a dictionary.
         stream: Whether it is one of several, each on a line of its own.
         secrets: Whether it keeps its secrets, because a program runs with them.

@@ -412,8 +412,6 @@ def _kind(
     kinds = _types(schema, resolved)
     if not kinds and "enum" in schema:
         kinds = {"string"} if all(isinstance(each, str) for each in schema["enum"]) else set()
-    if schema.get("pattern") == "^auto$":  # chartgen replaces the word before rules see the values
-        kinds = kinds - {"string"}
     null, kinds = "null" in kinds, kinds - {"null"}
     if kinds == {"number", "string"}:  # --set passes numbers with a point as text
         return "decimal", null
@@ -424,7 +422,7 @@ def _types(schema: Mapping[str, Any], resolved: Callable[[Mapping[str, Any]], Ma
     given = schema.get("type", [])
     found = {given} if isinstance(given, str) else set(given)
     if schema.get("pattern") == "^auto$":
-        found.discard("string")  # chosen before any rule reads it
+        found.discard("string")  # chartgen replaces the word before rules see the values
     for each in schema.get("anyOf", ()):
         found |= _types(resolved(each), resolved)
     return found
