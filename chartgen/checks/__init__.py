@@ -76,7 +76,7 @@ def check(chart: Chart, values: Values) -> list[Finding]:
 
 
 def checked(chart: Chart, values: Values) -> tuple[list[Finding], Decision | None]:
-    """Check a job as `check` does; return the layout that was chosen for it too, None if there is none."""
+    """Check a job as `check` does; return the layout that was chosen for it too, None without one."""
     caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
     origin = origin_of(chart)
     caught += foreign_sites(origin, values) if isinstance(origin, Composed) else []
