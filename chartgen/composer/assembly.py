@@ -16,7 +16,7 @@ from chartgen.composer.fragment import Fragment, check_combination
 from chartgen.composer.interface import interface_of, setup_interface_of
 from chartgen.composer.kube_linter import FILE as KUBE_LINTER
 from chartgen.composer.kube_linter import WITHOUT_TTL, kube_linter_config
-from chartgen.composer.library import BUILTIN
+from chartgen.composer.library import BUILTIN, is_builtin, source_text
 from chartgen.composer.origin import Composed
 from chartgen.composer.policies import policy_text
 from chartgen.composer.programs import for_values
@@ -30,7 +30,6 @@ from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
 from chartgen.helm.gotemplate import split_definitions
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import read_text
 
 SETUP = BUILTIN / "workloads" / "setup"
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
@@ -152,9 +151,9 @@ class _Composer:
         # a kind's own file replaces the common one of its name
         for folder in (COMMON, *self.workload.folders):
             self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir())}
-        if not self._for_users:
+        if not self.tags.for_users:
             del self.sources[_ACCESSORS]
-        files = {name: self.tags.render(read_text(file), file) for name, file in self.sources.items()}
+        files = {name: self.tags.render(source_text(file), file) for name, file in self.sources.items()}
         files = self._objects(files) | self._launchers("launcher.tpl", "templates/launchers/_{}.tpl")
         for fragment in self.target.fragments:
             for name, text in fragment.manifests.items():
@@ -162,7 +161,7 @@ class _Composer:
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
         files = self._obeying(self._beginning(files, "resolve"))
-        files = _with_used_definitions(files, self.sources, self._for_users)
+        files = _with_used_definitions(files, self.sources, {_ACCESSORS})
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
@@ -175,8 +174,9 @@ class _Composer:
     def setup_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of what is installed once."""
         own = sorted((SETUP / "templates").iterdir())
-        files = {f"templates/{file.name}": self.tags.render(read_text(file), file) for file in own}
-        files |= {name: self.tags.common(name) for name in (*_COMMON_IN_SETUP, *self._for_users)}
+        files = {f"templates/{file.name}": self.tags.render(source_text(file), file) for file in own}
+        shared = (*_COMMON_IN_SETUP, *([_ACCESSORS] if self.tags.for_users else []))
+        files |= {name: self.tags.common(name) for name in shared}
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
@@ -184,12 +184,6 @@ class _Composer:
         self._add_helpers(files)
         files = _with_used_definitions(files, self.sources, set())
         return files | self._read_files(files)
-
-    @property
-    def _for_users(self) -> set[str]:
-        """The templates with helpers that only a user's fragments and launchers may name."""
-        paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
-        return set() if all(map(self.target.library.is_builtin, paths)) else {_ACCESSORS}
 
     def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
         """Begin the files of objects with what makes .Run: Helm renders files in an order of its own."""
@@ -230,9 +224,9 @@ class _Composer:
     def _finish(self, files: dict[str, str], readme: Path, description: str, **facts: Any) -> Chart:
         files |= {
             "Chart.yaml": self.tags.common("Chart.yaml", description=description),
-            "LICENSE": read_text(COMMON / "LICENSE"),
-            ".helmignore": read_text(COMMON / "helmignore"),
-            "README.md": self.tags.render(read_text(readme), readme, description=description, **facts),
+            "LICENSE": source_text(COMMON / "LICENSE"),
+            ".helmignore": source_text(COMMON / "helmignore"),
+            "README.md": self.tags.render(source_text(readme), readme, description=description, **facts),
         }
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, self._origin)
 
@@ -303,7 +297,7 @@ class _Composer:
         """Compose a file for each launcher."""
         path = COMMON / source
         files = {
-            name.format(launcher.name): self.tags.render(read_text(path), path, launcher=launcher)
+            name.format(launcher.name): self.tags.render(source_text(path), path, launcher=launcher)
             for launcher in self.target.launchers
         }
         self.sources |= dict.fromkeys(files, path)
@@ -361,17 +355,17 @@ def _with_used_definitions(
     helpers = {
         path: _definitions(text)
         for path, text in files.items()
-        if path.startswith("templates/_") and path not in whole and sources.get(path, BUILTIN).is_relative_to(BUILTIN)
+        if path.startswith("templates/_") and path not in whole and is_builtin(sources.get(path, COMMON))
     }
     defined: dict[str, str] = {}
     for name, text in [each for found in helpers.values() for each in found]:
         defined.setdefault(name, text)
+    # a template may also join the chart's name and the definition's
+    by_word = {word: name for name in defined for word in (name, name.partition(".")[2])}
     used: set[str] = set()
     left = [text for path, text in files.items() if path not in helpers]
     while left:
-        words = set(_QUOTED.findall(left.pop()))
-        # a template may also join the chart's name and the definition's
-        new = {name for name in defined if name in words or name.partition(".")[2] in words} - used
+        new = {by_word[word] for word in by_word.keys() & _QUOTED.findall(left.pop())} - used
         used |= new
         left += [defined[name] for name in new]
     kept = {

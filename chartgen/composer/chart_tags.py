@@ -16,7 +16,7 @@ from typing import Any
 from chartgen import __version__
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import INCLUDED, Launcher
-from chartgen.composer.library import BUILTIN
+from chartgen.composer.library import BUILTIN, is_builtin, source_text
 from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import LineMarks
 from chartgen.composer.rule_facts import FACTS, PORTABLE
@@ -29,7 +29,6 @@ from chartgen.composer.workload import Workload
 from chartgen.data.compatibility import lock, queue_needs
 from chartgen.data.exits import exit_codes, final_exits
 from chartgen.errors import did_you_mean
-from chartgen.helm.yaml import read_text
 
 COMMON = BUILTIN / "workloads" / "common"
 # What a text defines as a template of Helm's.
@@ -82,7 +81,7 @@ class Tags:
         text = text.replace("<%= chart %>", self.chart)
         if "<%" not in text:
             return text
-        context, trusted = {**self._context, **more}, self.target.library.is_builtin(path)
+        context, trusted = {**self._context, **more}, is_builtin(path)
         if launcher:
             context["launcher"] = self._facts["launchers"][self.target.launchers.index(launcher)]
         if gpus is not None:
@@ -104,7 +103,7 @@ class Tags:
 
     def common(self, name: str, **more: Any) -> str:
         """Fill in a file that all charts share."""
-        return self.render(read_text(COMMON / name), COMMON / name, **more)
+        return self.render(source_text(COMMON / name), COMMON / name, **more)
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
@@ -153,11 +152,15 @@ class Tags:
     @cached_property
     def _facts_of_rules(self) -> set[str]:
         """Return the facts that the chart makes: those that its rules name, and all where a user's templates may."""
-        is_builtin = self.target.library.is_builtin
-        parts = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
-        if not all(map(is_builtin, [*parts, self.workload.path])):
+        if self.for_users:
             return {name.partition(".")[0] for name in FACTS}
         return set(_FACT_OF_RULE.findall(self._rule_text))
+
+    @property
+    def for_users(self) -> bool:
+        """Whether templates of users are in the chart, which may name what chartgen's own do not."""
+        paths = [*(part.path for part in self.target.fragments), *(part.path for part in self.target.launchers)]
+        return not all(map(is_builtin, [*paths, self.workload.path]))
 
     def _launcher(self, facts: Mapping[str, str]) -> Launcher:
         """Return the launcher whose facts a tag hands in."""
@@ -241,7 +244,7 @@ class Tags:
     def defined_by_kind(self) -> set[str]:
         """The definitions of the workload kind's own templates, without the chart's name before them."""
         files = [file for folder in self.workload.folders for file in (folder / "templates").iterdir()]
-        names = [name for file in files for name in DEFINE.findall(read_text(file))]
+        names = [name for file in files for name in DEFINE.findall(source_text(file))]
         return {name.partition("%>.")[2] for name in names}
 
     def _job(self, indent: int, *, gpus: bool = True) -> str:
@@ -252,7 +255,7 @@ class Tags:
 
     def _workload_validate(self) -> str:
         path = self.workload.path / "validate.tpl"
-        return self.render(read_text(path), path).rstrip("\n") if path.is_file() else ""
+        return self.render(source_text(path), path).rstrip("\n") if path.is_file() else ""
 
     def _compat(self) -> dict[str, Any]:
         return lock()  # which is itself an object with a cache
@@ -281,7 +284,7 @@ class Tags:
         if name not in self.scripts:
             raise ValueError(f"common({name!r}): no such file; known: {', '.join(self.scripts)}")
         path = self.scripts[name]
-        return self.render(read_text(path), path).rstrip("\n")
+        return self.render(source_text(path), path).rstrip("\n")
 
     def file(self, path: str) -> str | None:
         """Return the text of a file below files/ that templates read; None where it is unknown."""

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
-from chartgen.composer.library import BUILTIN
+from chartgen.composer.library import is_builtin, source_text
 from chartgen.composer.privileges import PRIVILEGES, read_privileges
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import SlotText, parse_slot
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import Document, Keys, read_text
+from chartgen.helm.yaml import Document, Keys
 
 LINKS = ("IB", "RoCE")
 CONTRACT_FIELDS = {
@@ -176,7 +176,7 @@ def load_fragment(path: Path) -> Fragment:
         sources=tuple(meta["sources"]),
     )
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
-    if not path.is_relative_to(BUILTIN):
+    if not is_builtin(path):
         from chartgen.composer.host_volumes import faults_of_volumes
 
         _ = (fragment.slots, fragment.manifests, fragment.setup)
@@ -276,7 +276,7 @@ def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:
             continue
         if file.name in SLOTS:
             try:
-                slots[file.name] = parse_slot(file.name, path.name, file, read_text(file), gpu_only=gpu_only)
+                slots[file.name] = parse_slot(file.name, path.name, file, source_text(file), gpu_only=gpu_only)
             except ChartgenError as error:
                 problems += error.problems
         elif file.name in _FOLDERS:
@@ -295,7 +295,7 @@ def _read_folder(path: Path) -> dict[str, str]:
     files, problems = {}, []
     for file in sorted(path.iterdir()) if path.is_dir() else ():
         if file.suffix == ".yaml":
-            files[file.name] = read_text(file)
+            files[file.name] = source_text(file)
             problems += gotemplate.check_blocks(files[file.name], file)
         elif not file.name.startswith("."):
             problems.append(

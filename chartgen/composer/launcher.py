@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.definition import Field, read_definition
-from chartgen.composer.library import BUILTIN
+from chartgen.composer.library import is_builtin, source_text
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import Document, load, read_text
+from chartgen.helm.yaml import Document, load
 
 FIELDS = {
     "description": Field("string", "one sentence: which program, in which framework", required=True),
@@ -83,7 +83,11 @@ _FILES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *PARTS}
 
 @dataclass(frozen=True)
 class Launcher:
-    """One launcher after reading and checks."""
+    """One launcher after reading and checks.
+
+    Args:
+        own_program: File name of the program in its folder; empty when the image has it.
+    """
 
     name: str
     path: Path
@@ -97,6 +101,7 @@ class Launcher:
     owns: dict[str, list[str]]
     defaults: dict[str, Any]
     sets: dict[str, dict[str, Any]]
+    own_program: str
     own_model: str
     step_line: dict[str, list[str]]
     sources: tuple[str, ...]
@@ -115,11 +120,6 @@ class Launcher:
             ]
             for reason, given in self.sets.items()
         }
-
-    @property
-    def own_program(self) -> str:
-        """Return the file name of the program in its folder; empty when the image has it."""
-        return next((name for name in PROGRAMS if (self.path / name).is_file()), "")
 
     @property
     def modules(self) -> list[str]:
@@ -163,11 +163,12 @@ def load_launcher(path: Path) -> Launcher:
         owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
         defaults=meta.get("defaults", {}),
         sets=meta.get("sets", {}),
+        own_program=programs[0] if programs else "",
         own_model=meta.get("ownModel", ""),
         step_line=meta.get("stepLine", {}),
         sources=tuple(meta["sources"]),
     )
-    if not path.is_relative_to(BUILTIN):
+    if not is_builtin(path):
         _ = launcher.parts
     return launcher
 
@@ -200,8 +201,8 @@ def _read_parts(path: Path) -> dict[str, str]:
     for file in sorted(path.iterdir()):
         if file.name in PARTS or (file.suffix == ".py" and (path / "program.py").is_file()):
             try:
-                parts[file.name] = read_text(file)
-                if not file.is_relative_to(BUILTIN):
+                parts[file.name] = source_text(file)
+                if not is_builtin(file):
                     check_part(parts[file.name], file)
             except ChartgenError as error:
                 problems += error.problems

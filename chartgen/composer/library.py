@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from chartgen.composer.folder_settings import folder_settings
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 
 BUILTIN = Path(__file__).parent.parent / "library"
+_WITHIN = f"{BUILTIN}{os.sep}"
 KINDS = {
     "target": "targets",
     "fragment": "fragments",
@@ -154,7 +156,7 @@ class Library:
 
     def is_builtin(self, path: Path) -> bool:
         """Report whether a file is chartgen's own; all other files are rendered in a sandbox."""
-        return path.is_relative_to(BUILTIN)
+        return is_builtin(path)
 
     def search(self, kind: str, name: str) -> list[Path]:
         """List every definition of a name in the folders, excluding installed packages."""
@@ -205,6 +207,29 @@ def open_library(paths: Sequence[Path] = (), *, settings: bool = True) -> Librar
 
         know_kinds(own)
     return Library((BUILTIN, *own))
+
+
+def is_builtin(path: Path) -> bool:
+    """Report whether a file is chartgen's own."""
+    return str(path).startswith(_WITHIN)  # Path.is_relative_to takes ten times as long
+
+
+def source_text(path: Path) -> str:
+    """Read a file of a definition; chartgen's own do not change while it runs, and are read once.
+
+    Raises:
+        ChartgenError: As `read_text`.
+    """
+    from chartgen.helm.yaml import read_text
+
+    return _own_text(path) if is_builtin(path) else read_text(path)
+
+
+@lru_cache(maxsize=1024)
+def _own_text(path: Path) -> str:
+    from chartgen.helm.yaml import read_text
+
+    return read_text(path)
 
 
 def _names(roots: Sequence[Path], kind: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from chartgen.composer.definition import Field, check_fields
 from chartgen.composer.expressions import ExpressionError, fields, parse_expression
-from chartgen.composer.library import BUILTIN, Library
+from chartgen.composer.library import BUILTIN, is_builtin
 from chartgen.composer.policies import Policy, rule_rows
 from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, Problem
@@ -110,19 +110,19 @@ def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> li
         found += read_rules(fragment.path / FILE, tasks=("train", "test") if fragment.gpu_only else TASKS)
     for policy in target.policies:
         found += policy_rules(policy)
-    if problems := list(_clashes(found, target.library)):
+    if problems := list(_clashes(found)):
         raise ChartgenError(problems)
     return found
 
 
-def _clashes(rules: Iterable[ValuesRule], library: Library) -> Iterator[Problem]:
+def _clashes(rules: Iterable[ValuesRule]) -> Iterator[Problem]:
     """Report ids of users' rules that mean something else in another file; copies of a file are allowed."""
     first: dict[str, ValuesRule] = {}
     for rule in rules:
         known = first.setdefault(rule.id, rule)
         if known.document.path == rule.document.path or known.meaning == rule.meaning:
             continue
-        if not library.is_builtin(Path(rule.document.path)):
+        if not is_builtin(Path(rule.document.path)):
             yield rule.document.problem(
                 f"there is already a rule {rule.id} in {known.document.path}", (*rule.at, "id"), "choose another id"
             )
@@ -189,7 +189,7 @@ def _rules(
     for at, row in rows:
         shared = first.setdefault(row["id"], {key: row[key] for key in _SHARED if key in row})
         rules.append(_rule(document, at, {**shared, **row}, launcher, tasks))
-    if not Path(document.path).is_relative_to(BUILTIN) and (problems := list(_faults(rules))):
+    if not is_builtin(Path(document.path)) and (problems := list(_faults(rules))):
         raise ChartgenError(problems)
     return tuple(rules)
 

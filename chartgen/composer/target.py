@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from chartgen.composer.fragment import Fragment, load_fragment
 from chartgen.composer.launcher import Launcher, load_launcher
 from chartgen.composer.library import Library, open_library
 from chartgen.composer.policies import Policy, load_policies
-from chartgen.composer.workload import load_workload
+from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.helm.yaml import Document
 from chartgen.kube.node_pool import INDEX
@@ -214,14 +215,20 @@ class Target:
     chosen: tuple[str, ...] = ()
 
     @cached_property
+    def runs(self) -> Workload | None:
+        """The workload kind of the charts; None for an unknown one, which is never composed."""
+        with suppress(UsageError):
+            return load_workload(self.library.find("workload", self.kind))
+        return None
+
+    @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
         """The fragments for the workload kind.
 
         A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
         """
-        unfit = [
-            each for each in self.every_fragment if not each.fits(self.kind, _kind_facts(self.library, self.kind)[1])
-        ]
+        queues = self.runs.queues if self.runs else ()
+        unfit = [each for each in self.every_fragment if not each.fits(self.kind, queues)]
         provided = {name for fragment in self.every_fragment if fragment not in unfit for name in fragment.provides}
         # only capabilities count: each fragment also provides its own name
         replaced = [fragment for fragment in unfit if set() < fragment.provides - {fragment.name} <= provided]
@@ -245,8 +252,7 @@ class Target:
     @cached_property
     def fitting(self) -> tuple[Launcher, ...]:
         """The launchers of its list that are for the workload kind; those that prepare data are for every kind."""
-        starts = _kind_facts(self.library, self.kind)[0]
-        fit = [launcher for launcher in self.every_launcher if launcher.task == "data" or _is_for(launcher, starts)]
+        fit = [each for each in self.every_launcher if each.task == "data" or _is_for(each, self.runs)]
         names = {launcher.name for launcher in fit}
         return tuple(launcher for launcher in fit if not launcher.same_as or launcher.same_as in names)
 
@@ -349,9 +355,8 @@ def of_kind(target: Target, kind: str) -> Target:
     if found.launchers and _has_program(found.launchers) == _has_program(wanted):
         return found
     message = f"target {target.name} lists no launcher for workload kind {kind}"
-    starts = _kind_facts(target.library, kind)[0]
     known = (load_launcher(target.library.find("launcher", name)) for name in target.library.names("launcher"))
-    fit = [launcher.name for launcher in known if _is_for(launcher, starts)]
+    fit = [launcher.name for launcher in known if _is_for(launcher, found.runs)]
     hint = f"list {' or '.join(fit)}, or take another kind" if fit else "take another kind"
     raise ChartgenError(target.document.problem(message, ("launchers",), hint))
 
@@ -361,18 +366,9 @@ def _has_program(launchers: Sequence[Launcher]) -> bool:
     return any(launcher.task != "data" for launcher in launchers)
 
 
-def _kind_facts(library: Library, workload: str) -> tuple[str, tuple[str, ...]]:
-    """Return `starts` and `queues` of a kind; those of an unknown kind are never composed."""
-    try:
-        found = load_workload(library.find("workload", workload))
-    except UsageError:
-        return "gpu", ()
-    return found.starts, found.queues
-
-
-def _is_for(launcher: Launcher, starts: str) -> bool:
-    """Report whether a kind for such processes starts the GPU program of a launcher."""
-    return launcher.task != "data" and (launcher.processes == "ray") == (starts == "ray")
+def _is_for(launcher: Launcher, kind: Workload | None) -> bool:
+    """Report whether a workload kind starts the GPU program of a launcher."""
+    return launcher.task != "data" and (launcher.processes == "ray") == (kind is not None and kind.starts == "ray")
 
 
 def with_launchers(target: Target, names: Sequence[str]) -> Target:

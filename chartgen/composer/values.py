@@ -110,8 +110,8 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
     Raises:
         ChartgenError: The target sets values that the chart does not have.
     """
-    document = load(text, "values.yaml")
-    table = {row.keys: row for row in value_rows(text, document)}
+    document, rows = _parsed(text)
+    table = {row.keys: row for row in rows}
     edits, problems = [], []
     for keys, value in _settings(values, table):
         span = document.span(keys)
@@ -127,6 +127,13 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text, list(table.values())
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> tuple[Document, tuple[ValueRow, ...]]:
+    """Parse joined values, which charts of one target and kind share."""
+    document = load(text, "values.yaml")
+    return document, tuple(value_rows(text, document))
 
 
 def default_place(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path | str, int, int]:
