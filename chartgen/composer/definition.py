@@ -1,26 +1,29 @@
 """Definition files (`target.yaml`, `fragment.yaml`, `launcher.yaml`, `workload.yaml`) and their allowed keys.
 
-Each kind of file has one table of its keys: it checks the file, and is published for editors under `schemas/`.
+Each kind of file has one table of its keys, most by the fields of the record that it becomes: it checks the file, and
+is published for editors under `schemas/`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.yaml import Document, Keys, Plain, dotted, load_file, require_map, type_name
 
-_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "number": ((int, float), "a number"),
+_TYPES: dict[str, tuple[Any, str]] = {
+    "number": (float, "a number"),
     "string": (str, "text"),
     "integer": (int, "a whole number"),
     "object": (dict, "a map"),
     "boolean": (bool, "true or false"),
     "array": (list, "a list"),
 }
+_Record = TypeVar("_Record")
 _LARGEST = 1e15  # of a number; more is a mistake, and infinity no number of rules or JSON
 
 
@@ -62,6 +65,45 @@ class Field(NamedTuple):
         return Field(self.item, "", pattern=self.pattern, positive=self.positive) if self.item else None
 
 
+def stated(kind: str | Field, description: str = "", *, name: str = "", default: Any = None, **facts: Any) -> Any:
+    """Declare that a field of a record is a key of its definition file.
+
+    Args:
+        kind: A JSON Schema type name, or the whole `Field` of a key that several files share.
+        name: The key, where it is not the record's field in camelCase.
+        default: What a file without the key means, where it is not empty.
+        facts: The other facts of `Field`.
+    """
+    field = kind if isinstance(kind, Field) else Field(kind, description, **facts)
+    return dataclasses.field(metadata={"field": field, "key": name, "default": default})
+
+
+def fields_of(record: Any) -> dict[str, Field]:
+    """Return the table of the keys that the fields of a record declare."""
+    return {_key_of(each): each.metadata["field"] for each in dataclasses.fields(record) if each.metadata}
+
+
+def record_of(record: Callable[..., _Record], data: Mapping[str, Any], **others: Any) -> _Record:
+    """Return the record that the checked data of a definition makes.
+
+    Args:
+        others: Fields that are no keys, or another value than the file's.
+    """
+    found: dict[str, Any] = {}
+    declared: Any = record
+    for each in dataclasses.fields(declared):
+        if each.metadata and each.name not in others:
+            default = each.metadata["default"]
+            kind = _TYPES[each.metadata["field"].type][0]
+            value = data.get(_key_of(each), kind() if default is None else default)
+            found[each.name] = tuple(value) if str(each.type).startswith("tuple") else value
+    return record(**found, **others)
+
+
+def _key_of(declared: dataclasses.Field[Any]) -> str:
+    return declared.metadata["key"] or re.sub("_(.)", lambda letter: letter[1].upper(), declared.name)
+
+
 def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
     """Read a definition file and check it against its table; join texts of several lines into one.
 
@@ -73,7 +115,12 @@ def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, 
     problems = list(check_fields(document, data, fields, ()))
     if problems:
         raise ChartgenError(problems)
-    return document, {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in data.items()}
+    return document, one_line_texts(data)
+
+
+def one_line_texts(data: dict[str, Plain]) -> dict[str, Plain]:
+    """Return a map with its texts of several lines joined into one."""
+    return {name: " ".join(value.split()) if isinstance(value, str) else value for name, value in data.items()}
 
 
 def check_fields(
@@ -122,4 +169,5 @@ def _mismatch(document: Document, value: Plain, field: Field, at: Keys) -> Probl
 
 
 def _is(value: Plain, name: str) -> bool:
-    return isinstance(value, _TYPES[name][0]) and isinstance(value, bool) == (name == "boolean")
+    kind = (int, float) if name == "number" else _TYPES[name][0]
+    return isinstance(value, kind) and isinstance(value, bool) == (name == "boolean")

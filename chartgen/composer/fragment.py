@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.definition import fields_of, read_definition, record_of, stated
 from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
 from chartgen.composer.library import is_builtin, source_text
@@ -22,114 +22,82 @@ from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys
 
 LINKS = ("IB", "RoCE")
-CONTRACT_FIELDS = {
-    "reports": Field(
-        "array", "regular expressions, each of which must match a line of NCCL's log", required=True, item="string"
-    ),
-    "links": Field(
-        "array", "`IB`, `RoCE` or both: the adapters of NCCL's own list that count, in every form of it", item="string"
-    ),
-    "device": Field(
-        "string",
-        "finds adapters in the log of another plugin: a regular expression of which each different match is one, or"
-        " whose group `count` is their number; without links and device the adapters are not counted",
-    ),
-    "devices": Field(
-        "string", "Helm text: the adapters that NCCL must find on a machine; 0 = promises none", required=True
-    ),
-    "why": Field("string", "regular expression of the lines that show why NCCL does not use it"),
-    "refutedBy": Field(
-        "string",
-        "regular expression of the lines that prove that NCCL does not use it, although `reports` is met in part",
-    ),
-}
-FIELDS = {
-    "description": Field("string", "one sentence: what the fragment gives to a pod", required=True),
-    "provides": Field(
-        "array", "capabilities that other fragments can require, such as `gpu` or `fabric`", item="string"
-    ),
-    "requires": Field("array", "fragments or capabilities that must be listed too", item="string"),
-    "conflicts": Field("array", "fragments or capabilities that must not be listed beside it", item="string"),
-    "workloads": Field("array", "the workload kinds that it works with; absent = all", item="string"),
-    "appliesTo": Field(
-        "string",
-        "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod that runs a program, those of data"
-        " programs too. Only a policy is in all of the others: MPI's master, Ray's head and submitter, etcd, setup's",
-        enum=("gpu", "always"),
-    ),
-    "when": Field(
-        "string", "expression of values and the machine: without it the fragment adds nothing; absent = always"
-    ),
-    "transport": Field("string", "the NCCL transport that it promises, for people, such as TCPXO (FasTrak)"),
-    "nccl": Field(
-        "object", "what NCCL must report when it has that transport; checked before training", keys=CONTRACT_FIELDS
-    ),
-    "privileges": PRIVILEGES,
-    "subPaths": Field(
-        "array",
-        "storage schemes whose volumes contain many directories: in SCHEME://volume/path the path is a sub-path of"
-        " the volume, and roles on one volume share it",
-        item="string",
-    ),
-    "sources": Field("array", "the vendor documents that its values come from", required=True, item="string"),
-}
 _FILES = {"fragment.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *SLOTS}
 _FOLDERS = ("manifests", "setup")
 
 
-class Contract(NamedTuple):
-    """Reports that NCCL must give before a run of several machines trains.
-
-    Args:
-        reports: Regular expressions; each must match a line of NCCL's log.
-        links: `IB` and `RoCE`: the counted adapters in NCCL's own list; empty = `device` finds them.
-        device: Regular expression that finds adapters in it, or their number as the group `count`; empty = unknown.
-        devices: Helm text with the number of adapters of a machine; 0 = these values promise none.
-        why: Regular expression of the lines with the reason why NCCL does not use the transport; empty = none exist.
-        refuted_by: Regular expression of the lines that prove that NCCL does not use it; empty = none exist.
-    """
-
-    reports: tuple[str, ...]
-    links: tuple[str, ...]
-    device: str
-    devices: str
-    why: str
-    refuted_by: str
-
-
 @dataclass(frozen=True)
+class Contract:
+    """Reports that NCCL must give before a run of several machines trains; empty = any, none or unknown."""
+
+    reports: tuple[str, ...] = stated(
+        "array", "regular expressions, each of which must match a line of NCCL's log", required=True, item="string"
+    )
+    links: tuple[str, ...] = stated(
+        "array", "`IB`, `RoCE` or both: the adapters of NCCL's own list that count, in every form of it", item="string"
+    )
+    device: str = stated(
+        "string",
+        "finds adapters in the log of another plugin: a regular expression of which each different match is one, or"
+        " whose group `count` is their number; without links and device the adapters are not counted",
+    )
+    devices: str = stated(
+        "string", "Helm text: the adapters that NCCL must find on a machine; 0 = promises none", required=True
+    )
+    why: str = stated("string", "regular expression of the lines that show why NCCL does not use it")
+    refuted_by: str = stated(
+        "string",
+        "regular expression of the lines that prove that NCCL does not use it, although `reports` is met in part",
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class Fragment:
-    """One fragment after reading and checks.
+    """One fragment after reading and checks; its other fields are the keys of fragment.yaml.
 
     Args:
-        description: One sentence.
-        provides: Capabilities, including its own name.
-        requires: Required names or capabilities.
-        conflicts: Excluded names or capabilities.
-        workloads: Supported workload kinds; empty = all.
-        gpu_only: Whether it applies only to pods that use GPUs.
-        when: Expression of values, as in rules: when it adds anything; empty = always.
-        transport: The promised NCCL transport; empty = none.
-        contract: Reports that NCCL must give with this fragment; None = no check.
-        privileges: Privilege -> reason.
-        sub_paths: Storage schemes whose path is a sub-path of the volume.
-        sources: Vendor documents.
+        provides: Its own name too.
+        contract: None = no check.
     """
 
     name: str
     path: Path
-    description: str
-    provides: frozenset[str]
-    requires: tuple[str, ...]
-    conflicts: tuple[str, ...]
-    workloads: tuple[str, ...]
-    gpu_only: bool
-    when: str
-    transport: str
-    contract: Contract | None
-    privileges: dict[str, str]
-    sub_paths: tuple[str, ...]
-    sources: tuple[str, ...]
+    description: str = stated("string", "one sentence: what the fragment gives to a pod", required=True)
+    provides: frozenset[str] = stated(
+        "array", "capabilities that other fragments can require, such as `gpu` or `fabric`", item="string"
+    )
+    requires: tuple[str, ...] = stated("array", "fragments or capabilities that must be listed too", item="string")
+    conflicts: tuple[str, ...] = stated(
+        "array", "fragments or capabilities that must not be listed beside it", item="string"
+    )
+    workloads: tuple[str, ...] = stated("array", "the workload kinds that it works with; absent = all", item="string")
+    gpu_only: bool = stated(
+        "string",
+        "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod that runs a program, those of data"
+        " programs too. Only a policy is in all of the others: MPI's master, Ray's head and submitter, etcd, setup's",
+        enum=("gpu", "always"),
+        name="appliesTo",
+    )
+    when: str = stated(
+        "string", "expression of values and the machine: without it the fragment adds nothing; absent = always"
+    )
+    transport: str = stated("string", "the NCCL transport that it promises, for people, such as TCPXO (FasTrak)")
+    contract: Contract | None = stated(
+        "object",
+        "what NCCL must report when it has that transport; checked before training",
+        keys=fields_of(Contract),
+        name="nccl",
+    )
+    privileges: dict[str, str] = stated(PRIVILEGES)
+    sub_paths: tuple[str, ...] = stated(
+        "array",
+        "storage schemes whose volumes contain many directories: in SCHEME://volume/path the path is a sub-path of"
+        " the volume, and roles on one volume share it",
+        item="string",
+    )
+    sources: tuple[str, ...] = stated(
+        "array", "the vendor documents that its values come from", required=True, item="string"
+    )
 
     @cached_property
     def slots(self) -> dict[str, SlotText]:
@@ -151,6 +119,9 @@ class Fragment:
         return _read_folder(self.path / "setup")
 
 
+FIELDS = fields_of(Fragment)
+
+
 def load_fragment(path: Path) -> Fragment:
     """Read a fragment's folder.
 
@@ -159,21 +130,16 @@ def load_fragment(path: Path) -> Fragment:
     """
     document, data = read_definition(path / "fragment.yaml", FIELDS)
     meta: dict[str, Any] = data
-    fragment = Fragment(
+    fragment = record_of(
+        Fragment,
+        meta,
         name=path.name,
         path=path,
-        description=meta["description"],
         provides=frozenset([path.name, *meta.get("provides", [])]),
-        requires=tuple(meta.get("requires", [])),
-        conflicts=tuple(meta.get("conflicts", [])),
-        workloads=tuple(meta.get("workloads", [])),
         gpu_only=meta.get("appliesTo") == "gpu",
         when=_condition(document, meta),
-        transport=meta.get("transport", ""),
         contract=_contract(document, meta),
         privileges=read_privileges(document, meta),
-        sub_paths=tuple(meta.get("subPaths", [])),
-        sources=tuple(meta["sources"]),
     )
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
     if not is_builtin(path):
@@ -255,8 +221,7 @@ def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
         )
     if problems:
         raise ChartgenError(problems)
-    found = [nccl.get(key, "") for key in ("device", "devices", "why", "refutedBy")]
-    return Contract(tuple(nccl["reports"]), tuple(links), *found)
+    return record_of(Contract, nccl)
 
 
 def _condition(document: Document, meta: dict[str, Any]) -> str:

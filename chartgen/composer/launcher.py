@@ -8,59 +8,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.definition import Field, fields_of, read_definition, record_of, stated
 from chartgen.composer.library import is_builtin, source_text
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, load
 
-FIELDS = {
-    "description": Field("string", "one sentence: which program, in which framework", required=True),
-    "task": Field(
-        "string", "its purpose; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
-    ),
-    "processes": Field(
-        "string",
-        "how many processes: one a GPU, workers, one, or those that the program itself starts through Ray",
-        required=True,
-        enum=("gpu", "workers", "one", "ray"),
-    ),
-    "program": Field(
-        "string",
-        "default path of the program in the image; unset when the folder contains it, empty when users name it",
-    ),
-    "image": Field("string", "default image with its tag; empty when users build their own"),
-    "sameAs": Field("string", "the launcher whose image it uses, instead of `image`"),
-    "precisions": Field("array", "the values of `precision` that it can train in", item="string"),
-    "owns": Field(
-        "object", "portable key -> the native option, or options, that it sets and that `config` and `args` may not"
-    ),
-    "defaults": Field(
-        "object", "portable key -> what null means: the value that the launcher or its program takes then"
-    ),
-    "sets": Field(
-        "object",
-        "reason -> {option: value} that the launcher sets besides the values, for the chart's README; text for values "
-        "that differ between runs",
-        item="object",
-    ),
-    "ownModel": Field(
-        "string",
-        "the key below launchers.<name> that names a program or recipe with a model of its own: where it is set, the "
-        "values of `model` describe nothing",
-    ),
-    "stepLine": Field(
-        "object",
-        "the line of a step in the program's log, for `run.metricsPort`: regular expressions as in "
-        "`launchers.torchrun.metrics`",
-        keys={
-            "find": Field("array", "all of them match the line", required=True, item="string"),
-            "also": Field("array", "they match where the line has what they read", item="string"),
-        },
-    ),
-    "sources": Field("array", "the documents that its options come from", required=True, item="string"),
-}
 # The templates of a chart include these by name; config is the native configuration made from portable values, before
 # the user's own `config` is merged over it.
 # beforeLaunch runs once on each machine, beforeRank in each process; launch changes how the processes are started, and
@@ -81,9 +35,9 @@ PARTS = (*INCLUDED, "validate.tpl", *PROGRAMS)
 _FILES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *PARTS}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Launcher:
-    """One launcher after reading and checks.
+    """One launcher after reading and checks; its other fields are the keys of launcher.yaml.
 
     Args:
         own_program: File name of the program in its folder; empty when the image has it.
@@ -91,20 +45,51 @@ class Launcher:
 
     name: str
     path: Path
-    description: str
-    task: str
-    processes: str
-    program: str
-    image: str
-    same_as: str
-    precisions: tuple[str, ...]
-    owns: dict[str, list[str]]
-    defaults: dict[str, Any]
-    sets: dict[str, dict[str, Any]]
     own_program: str
-    own_model: str
-    step_line: dict[str, list[str]]
-    sources: tuple[str, ...]
+    description: str = stated("string", "one sentence: which program, in which framework", required=True)
+    task: str = stated(
+        "string", "its purpose; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
+    )
+    processes: str = stated(
+        "string",
+        "how many processes: one a GPU, workers, one, or those that the program itself starts through Ray",
+        required=True,
+        enum=("gpu", "workers", "one", "ray"),
+    )
+    program: str = stated(
+        "string",
+        "default path of the program in the image; unset when the folder contains it, empty when users name it",
+    )
+    image: str = stated("string", "default image with its tag; empty when users build their own")
+    same_as: str = stated("string", "the launcher whose image it uses, instead of `image`")
+    precisions: tuple[str, ...] = stated("array", "the values of `precision` that it can train in", item="string")
+    owns: dict[str, list[str]] = stated(
+        "object", "portable key -> the native option, or options, that it sets and that `config` and `args` may not"
+    )
+    defaults: dict[str, Any] = stated(
+        "object", "portable key -> what null means: the value that the launcher or its program takes then"
+    )
+    sets: dict[str, dict[str, Any]] = stated(
+        "object",
+        "reason -> {option: value} that the launcher sets besides the values, for the chart's README; text for values "
+        "that differ between runs",
+        item="object",
+    )
+    own_model: str = stated(
+        "string",
+        "the key below launchers.<name> that names a program or recipe with a model of its own: where it is set, the "
+        "values of `model` describe nothing",
+    )
+    step_line: dict[str, list[str]] = stated(
+        "object",
+        "the line of a step in the program's log, for `run.metricsPort`: regular expressions as in "
+        "`launchers.torchrun.metrics`",
+        keys={
+            "find": Field("array", "all of them match the line", required=True, item="string"),
+            "also": Field("array", "they match where the line has what they read", item="string"),
+        },
+    )
+    sources: tuple[str, ...] = stated("array", "the documents that its options come from", required=True, item="string")
 
     @cached_property
     def parts(self) -> dict[str, str]:
@@ -140,6 +125,9 @@ class Launcher:
         return self.image or (f"that of {self.same_as}" if self.same_as else "none: build your own")
 
 
+FIELDS = fields_of(Launcher)
+
+
 def load_launcher(path: Path) -> Launcher:
     """Read a launcher's folder.
 
@@ -150,23 +138,15 @@ def load_launcher(path: Path) -> Launcher:
     meta: dict[str, Any] = data
     programs = [name for name in PROGRAMS if (path / name).is_file()]
     _check_source(document, meta, programs)
-    launcher = Launcher(
+    own = programs[0] if programs else ""
+    launcher = record_of(
+        Launcher,
+        meta,
         name=path.name,
         path=path,
-        description=meta["description"],
-        task=meta["task"],
-        processes=meta["processes"],
-        program=f"/etc/chartgen/{programs[0]}" if programs else meta["program"],
-        image=meta.get("image", ""),
-        same_as=meta.get("sameAs", ""),
-        precisions=tuple(meta.get("precisions", [])),
+        own_program=own,
+        program=f"/etc/chartgen/{own}" if own else meta["program"],
         owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
-        defaults=meta.get("defaults", {}),
-        sets=meta.get("sets", {}),
-        own_program=programs[0] if programs else "",
-        own_model=meta.get("ownModel", ""),
-        step_line=meta.get("stepLine", {}),
-        sources=tuple(meta["sources"]),
     )
     if not is_builtin(path):
         _ = launcher.parts

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import Field, check_fields
+from chartgen.composer.definition import check_fields, fields_of, one_line_texts, record_of, stated
 from chartgen.composer.expressions import ExpressionError, fields, parse_expression
 from chartgen.composer.library import BUILTIN, is_builtin
 from chartgen.composer.policies import Policy, rule_rows
@@ -21,31 +21,6 @@ from chartgen.helm.yaml import Document, Keys, load_file, type_name
 FILE = "rules.yaml"
 COMMON = BUILTIN / "workloads" / "common"
 TASKS = ("train", "data", "test")
-FIELDS = {
-    "id": Field("string", "stable id of the finding; several rules may share one", required=True),
-    "meaning": Field(
-        "string", "one sentence: what the limit is, and why; a later rule of the same id may leave it out"
-    ),
-    "source": Field("string", "where the limit comes from; a later rule of the same id may leave it out"),
-    "severity": Field(
-        "string", "`error`, which `helm install` refuses too; `warning` is for check alone", enum=("error", "warning")
-    ),
-    "tasks": Field("array", "the launchers' tasks that it is for: train, data, test; absent = all", item="string"),
-    "about": Field(
-        "string",
-        "`model`: it counts where the values describe the model that is trained; absent = always",
-        enum=("model",),
-    ),
-    "each": Field("string", "expression of a list: the rule is judged for each item, which is called `each`"),
-    "when": Field("string", "expression: when the rule counts; absent = always"),
-    "require": Field("string", "expression that must be true", required=True),
-    "key": Field("string", "dotted key of the value to change; may contain {expressions}", required=True),
-    "also": Field(
-        "array", "other keys that play a part: the finding is at the last one that the user set", item="string"
-    ),
-    "message": Field("string", "what is wrong, without the key; may contain {expressions}", required=True),
-    "hint": Field("string", "what to do instead; may contain {expressions}", required=True),
-}
 EXPRESSIONS = ("each", "when", "require")
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _TEXTS = ("key", "message", "hint")
@@ -55,7 +30,7 @@ _SHARED = ("meaning", "source", "tasks", "about", "severity")
 # By identity, since files are read once: what is computed of rules is cached by them.
 @dataclass(frozen=True, eq=False)
 class ValuesRule:
-    """One rule; its fields are those of `FIELDS`.
+    """One rule; its other fields are the keys of rules.yaml.
 
     Args:
         document: The file that it is from.
@@ -63,21 +38,36 @@ class ValuesRule:
         launcher: The launcher that it belongs to; empty for all.
     """
 
-    id: str
-    meaning: str
-    source: str
-    severity: Severity
-    tasks: tuple[str, ...]
-    about: str
-    each: str
-    when: str
-    require: str
-    key: str
-    also: tuple[str, ...]
-    message: str
-    hint: str
     document: Document
     at: Keys
+    id: str = stated("string", "stable id of the finding; several rules may share one", required=True)
+    meaning: str = stated(
+        "string", "one sentence: what the limit is, and why; a later rule of the same id may leave it out"
+    )
+    source: str = stated("string", "where the limit comes from; a later rule of the same id may leave it out")
+    severity: Severity = stated(
+        "string",
+        "`error`, which `helm install` refuses too; `warning` is for check alone",
+        enum=("error", "warning"),
+        default="error",
+    )
+    tasks: tuple[str, ...] = stated(
+        "array", "the launchers' tasks that it is for: train, data, test; absent = all", item="string"
+    )
+    about: str = stated(
+        "string",
+        "`model`: it counts where the values describe the model that is trained; absent = always",
+        enum=("model",),
+    )
+    each: str = stated("string", "expression of a list: the rule is judged for each item, which is called `each`")
+    when: str = stated("string", "expression: when the rule counts; absent = always")
+    require: str = stated("string", "expression that must be true", required=True)
+    key: str = stated("string", "dotted key of the value to change; may contain {expressions}", required=True)
+    also: tuple[str, ...] = stated(
+        "array", "other keys that play a part: the finding is at the last one that the user set", item="string"
+    )
+    message: str = stated("string", "what is wrong, without the key; may contain {expressions}", required=True)
+    hint: str = stated("string", "what to do instead; may contain {expressions}", required=True)
     launcher: str = ""
 
     def texts(self) -> Iterator[tuple[Keys, str]]:
@@ -89,6 +79,9 @@ class ValuesRule:
         """Return what is wrong with an expression of the rule, at the place of its text."""
         place = self.document.text_position((*self.at, *at), error.column - 1)
         return Problem(f"{at[0]} of rule {self.id}: {error.message}", self.document.path, *place, error.hint)
+
+
+FIELDS = fields_of(ValuesRule)
 
 
 def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> list[ValuesRule]:
@@ -188,7 +181,9 @@ def _rules(
     rules = []
     for at, row in rows:
         shared = first.setdefault(row["id"], {key: row[key] for key in _SHARED if key in row})
-        rules.append(_rule(document, at, {**shared, **row}, launcher, tasks))
+        texts: dict[str, Any] = one_line_texts({**shared, **row})
+        own = tuple(task for task in texts.get("tasks", tasks) if task in tasks)
+        rules.append(record_of(ValuesRule, texts, tasks=own, document=document, at=at, launcher=launcher))
     if not is_builtin(Path(document.path)) and (problems := list(_faults(rules))):
         raise ChartgenError(problems)
     return tuple(rules)
@@ -212,15 +207,6 @@ def _misfits(document: Document, rows: list[tuple[Keys, Any]]) -> Iterator[Probl
         for task in tasks if isinstance(tasks, list) else ():
             if task not in TASKS:
                 yield document.problem(f"unknown task {task!r}", (*at, "tasks"), f"known: {', '.join(TASKS)}")
-
-
-def _rule(document: Document, at: Keys, row: dict[str, Any], launcher: str, tasks: tuple[str, ...]) -> ValuesRule:
-    texts: dict[str, Any] = {
-        key: " ".join(row.get(key, "").split()) for key in ("id", "meaning", "source", "about", *EXPRESSIONS, *_TEXTS)
-    }
-    own = tuple(task for task in row.get("tasks", tasks) if task in tasks)
-    more: dict[str, Any] = {"severity": row.get("severity", "error"), "tasks": own, "also": tuple(row.get("also", ()))}
-    return ValuesRule(**texts, **more, document=document, at=at, launcher=launcher)
 
 
 def _faults(rules: Iterable[ValuesRule]) -> Iterator[Problem]:

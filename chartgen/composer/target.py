@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from chartgen.composer.definition import Field, check_fields, read_definition
+from chartgen.composer.definition import Field, check_fields, fields_of, read_definition, record_of, stated
 from chartgen.composer.extension import extended, lineage, place_of
 from chartgen.composer.fragment import Fragment, load_fragment
 from chartgen.composer.launcher import Launcher, load_launcher
@@ -44,36 +44,6 @@ TAINT_FIELDS = {
         enum=("NoSchedule", "PreferNoSchedule", "NoExecute"),
     ),
 }
-MACHINE_FIELDS = {
-    "gpus": Field("integer", "GPUs of one machine", required=True, positive=True),
-    "gpu": Field("string", "GPU model, such as h100-80gb: one that chartgen knows, or one of `gpus`", required=True),
-    "capacity": Field(
-        "object",
-        "what a node of this type offers: resource name -> quantity, quoted; for the queue, rules and rehearsals",
-        required=True,
-        item="string",
-        pattern=(AMOUNT, "a quantity such as 96, 500m or 2000Gi"),
-        names=_NAME,
-    ),
-    "labels": Field(
-        "object",
-        "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
-        " number, `{index//4}` the number of its group of 4, `kubernetes.io/arch: arm64` replaces amd64",
-        item="string",
-        pattern=(_LABEL, "text of letters, digits, '-', '_', '.', {index} and {index//N}, N a number from 1"),
-        names=_NAME,
-    ),
-    "taints": Field(
-        "array",
-        "taints of such a node, for rehearsals; a fragment's tolerations.yaml must tolerate them",
-        items=TAINT_FIELDS,
-    ),
-    "fabric": Field(
-        "object",
-        "what the target's fabric fragment must know of this type, such as its network adapters: any keys, read as"
-        " machine.fabric in rules and $machine.fabric in templates",
-    ),
-}
 GPU_FIELDS = {
     "memory": Field("number", "GB (10^9 bytes) that CUDA reports to a program", required=True, positive=True),
     "tflops": Field(
@@ -90,6 +60,62 @@ GPU_FIELDS = {
     "precisions": Field("array", "values of `precision` that it supports for training", required=True, item="string"),
     "sources": Field("array", "sources of the numbers", required=True, item="string"),
 }
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine type; its other fields are the keys of a target's file.
+
+    Args:
+        described: The GPU by the target's own row; None for a model that chartgen knows.
+    """
+
+    name: str
+    gpus: int = stated("integer", "GPUs of one machine", required=True, positive=True)
+    gpu: str = stated(
+        "string", "GPU model, such as h100-80gb: one that chartgen knows, or one of `gpus`", required=True
+    )
+    capacity: dict[str, str] = stated(
+        "object",
+        "what a node of this type offers: resource name -> quantity, quoted; for the queue, rules and rehearsals",
+        required=True,
+        item="string",
+        pattern=(AMOUNT, "a quantity such as 96, 500m or 2000Gi"),
+        names=_NAME,
+    )
+    labels: dict[str, str] = stated(
+        "object",
+        "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
+        " number, `{index//4}` the number of its group of 4, `kubernetes.io/arch: arm64` replaces amd64",
+        item="string",
+        pattern=(_LABEL, "text of letters, digits, '-', '_', '.', {index} and {index//N}, N a number from 1"),
+        names=_NAME,
+    )
+    taints: list[dict[str, str]] = stated(
+        "array",
+        "taints of such a node, for rehearsals; a fragment's tolerations.yaml must tolerate them",
+        items=TAINT_FIELDS,
+    )
+    fabric: dict[str, Any] = stated(
+        "object",
+        "what the target's fabric fragment must know of this type, such as its network adapters: any keys, read as"
+        " machine.fabric in rules and $machine.fabric in templates",
+    )
+    described: Gpu | None = None
+
+    @property
+    def model(self) -> Gpu | None:
+        """Return what is known of the GPU; data/gpus.yaml is read only for those who ask."""
+        from chartgen.data.gpus import find_gpu
+
+        return self.described or find_gpu(self.gpu)
+
+    @property
+    def peak(self) -> float:
+        """Return the TFLOP/s of a GPU in BF16 by its data sheet; 0 for one that chartgen does not know."""
+        return self.model.tflops.get("bf16", 0) if self.model else 0
+
+
 FIELDS = {
     "description": Field("string", "one sentence: which machines of which cloud", required=True),
     "extends": Field(
@@ -110,7 +136,7 @@ FIELDS = {
         "machine type -> what it offers; the first is the default",
         required=True,
         unless="extends",
-        items=MACHINE_FIELDS,
+        items=fields_of(Machine),
     ),
     "gpus": Field("object", "GPU models that chartgen does not know, by the names in `machines`", items=GPU_FIELDS),
     "fragments": Field(
@@ -136,7 +162,7 @@ FIELDS = {
     ),
 }
 # What an extending target states of a machine is merged with what its parent does.
-_PARTS = {key: field._replace(required=False) for key, field in MACHINE_FIELDS.items()}
+_PARTS = {key: field._replace(required=False) for key, field in fields_of(Machine).items()}
 _EXTENDING = {**FIELDS, "machines": FIELDS["machines"]._replace(items=_PARTS)}
 _LINK = re.compile(r"(?P<link>https://[^\s,]+)|(?P<repository>[\w-]+/[\w.-]+) @ (?P<commit>[0-9a-f]{7,40})\b")
 # The launchers of a target that names none.
@@ -149,35 +175,7 @@ LAUNCHERS = (
 _NATIVE_SIDECARS = "1.29"
 
 
-class Machine(NamedTuple):
-    """One machine type: GPUs per machine, GPU model, its node resources in Kubernetes, and facts of its fabric.
-
-    `described` is the GPU by the target's own row; None for a model that chartgen knows.
-    """
-
-    name: str
-    gpus: int
-    gpu: str
-    capacity: dict[str, str]
-    labels: dict[str, str]
-    taints: list[dict[str, str]]
-    fabric: dict[str, Any]
-    described: Gpu | None = None
-
-    @property
-    def model(self) -> Gpu | None:
-        """Return what is known of the GPU; data/gpus.yaml is read only for those who ask."""
-        from chartgen.data.gpus import find_gpu
-
-        return self.described or find_gpu(self.gpu)
-
-    @property
-    def peak(self) -> float:
-        """Return the TFLOP/s of a GPU in BF16 by its data sheet; 0 for one that chartgen does not know."""
-        return self.model.tflops.get("bf16", 0) if self.model else 0
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Target:
     """One target with its fragments and launchers, after reading and checks.
 
@@ -316,7 +314,10 @@ def load_target(name: str, library: Library | None = None) -> Target:
         platform=meta["platform"],
         workload=meta["workload"],
         kind=meta["workload"],
-        machines={key: _machine(key, machine, gpus) for key, machine in meta["machines"].items()},
+        machines={
+            each: record_of(Machine, facts, name=each, described=gpus.get(facts["gpu"]))
+            for each, facts in meta["machines"].items()
+        },
         every_fragment=tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"]))),
         every_launcher=launchers,
         values=meta.get("values", {}),
@@ -339,7 +340,7 @@ def _whole(paths: Sequence[Path]) -> tuple[Document, dict[str, Any]]:
         meta = extended(meta, own, document)
         machines: Any = own.get("machines", {})
         for name in meta["machines"].keys() & machines:
-            if problems := list(check_fields(document, meta["machines"][name], MACHINE_FIELDS, ("machines", name))):
+            if problems := list(check_fields(document, meta["machines"][name], fields_of(Machine), ("machines", name))):
                 raise ChartgenError(problems)
     return document, meta
 
@@ -460,16 +461,3 @@ def _own_gpus(document: Document, meta: dict[str, Any]) -> dict[str, Gpu]:
     if problems:
         raise ChartgenError(problems)
     return own
-
-
-def _machine(name: str, data: dict[str, Any], gpus: dict[str, Gpu]) -> Machine:
-    return Machine(
-        name=name,
-        gpus=data["gpus"],
-        gpu=data["gpu"],
-        capacity=data["capacity"],
-        labels=data.get("labels", {}),
-        taints=data.get("taints", []),
-        fabric=data.get("fabric", {}),
-        described=gpus.get(data["gpu"]),
-    )

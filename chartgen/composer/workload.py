@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.definition import Field, fields_of, read_definition, record_of, stated
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import PRIVILEGES, read_privileges
 
@@ -54,75 +54,57 @@ _RUN = {
     "podOwner": Field("string", "the kind that owns its pods, where that is another"),
     "startedBy": Field("string", "what starts the processes from a pod of its own, such as mpirun"),
 }
-FIELDS = {
-    "description": Field("string", "one sentence: what the kind is for", required=True),
-    "container": Field("string", "name of the program's container", required=True),
-    "api": Field("string", "API group and version of its object", required=True),
-    "kind": Field("string", "kind of its object", required=True),
-    "starts": Field(
-        "string",
-        "the launchers with GPUs that it is for, by their `processes`; `gpu` when left out",
-        enum=("gpu", "ray"),
-    ),
-    "rankLabel": Field("string", "the pod label that numbers the machines from 0; a kind of Ray has none"),
-    "port": Field("string", "name of the rendezvous port; `rendezvous` when left out"),
-    "extends": Field(
-        "string",
-        "files, values and rules that the kind starts from: `jobset`, or `mpi`, where mpirun starts the processes",
-        enum=("mpi", "jobset"),
-    ),
-    "clientSide": Field(
-        "string",
-        "why Helm 4 must not apply its object server-side: a controller changes a list of it that belongs to one field"
-        " manager as a whole",
-    ),
-    "run": Field(
-        "object", "where its pods, its end and its controller are; without it no command follows it", keys=_RUN
-    ),
-    "queues": Field("array", "fragments of queues that take it too, such as kueue", item="string"),
-    "privileges": PRIVILEGES,
-    "requires": Field("array", "fragments or capabilities that every target of the kind must list", item="string"),
-    "sources": Field("array", "the documents that its fields come from", required=True, item="string"),
-}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Workload:
-    """One workload kind after reading and checks.
+    """One workload kind after reading and checks; its other fields are the keys of workload.yaml.
 
     Args:
         path: Its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`.
-        api: API group and version of its object.
-        kind: Kind of its object.
-        starts: `processes` of the launchers with GPUs that it is for.
-        rank_label: The pod label that numbers the machines from 0; empty without one.
-        port: Name of the rendezvous port.
-        requires: Names or capabilities that every target of the kind must list.
-        extends: Name of the folder beside chartgen's own kinds that it starts from; empty = none.
-        queues: Fragments of queues that take it, besides those that list it.
-        client_side: Why Helm must not apply its object server-side; empty = it may.
-        privileges: Privilege -> reason.
     """
 
     name: str
-    description: str
     path: Path
-    container: str
-    api: str
-    kind: str
-    starts: str
-    rank_label: str
-    port: str
-    requires: tuple[str, ...]
-    extends: str
-    queues: tuple[str, ...]
-    client_side: str
-    privileges: dict[str, str]
+    description: str = stated("string", "one sentence: what the kind is for", required=True)
+    container: str = stated("string", "name of the program's container", required=True)
+    api: str = stated("string", "API group and version of its object", required=True)
+    kind: str = stated("string", "kind of its object", required=True)
+    starts: str = stated(
+        "string",
+        "the launchers with GPUs that it is for, by their `processes`; `gpu` when left out",
+        enum=("gpu", "ray"),
+        default="gpu",
+    )
+    rank_label: str = stated("string", "the pod label that numbers the machines from 0; a kind of Ray has none")
+    port: str = stated("string", "name of the rendezvous port; `rendezvous` when left out", default="rendezvous")
+    extends: str = stated(
+        "string",
+        "files, values and rules that the kind starts from: `jobset`, or `mpi`, where mpirun starts the processes",
+        enum=("mpi", "jobset"),
+    )
+    client_side: str = stated(
+        "string",
+        "why Helm 4 must not apply its object server-side: a controller changes a list of it that belongs to one field"
+        " manager as a whole",
+    )
+    run: dict[str, Any] = stated(
+        "object", "where its pods, its end and its controller are; without it no command follows it", keys=_RUN
+    )
+    queues: tuple[str, ...] = stated("array", "fragments of queues that take it too, such as kueue", item="string")
+    privileges: dict[str, str] = stated(PRIVILEGES)
+    requires: tuple[str, ...] = stated(
+        "array", "fragments or capabilities that every target of the kind must list", item="string"
+    )
+    sources: tuple[str, ...] = stated("array", "the documents that its fields come from", required=True, item="string")
 
     @property
     def folders(self) -> tuple[Path, ...]:
         """Return the folders of its files; a file replaces those of its name in earlier ones."""
         return (*((BUILTIN / "workloads" / self.extends,) if self.extends else ()), self.path)
+
+
+FIELDS = fields_of(Workload)
 
 
 def load_workload(path: Path) -> Workload:
@@ -131,21 +113,5 @@ def load_workload(path: Path) -> Workload:
     Raises:
         ChartgenError: All problems of its definition at once.
     """
-    document, found = read_definition(path / "workload.yaml", FIELDS)
-    meta: dict[str, Any] = found
-    return Workload(
-        name=path.name,
-        description=meta["description"],
-        path=path,
-        container=meta["container"],
-        api=meta["api"],
-        kind=meta["kind"],
-        starts=meta.get("starts", "gpu"),
-        rank_label=meta.get("rankLabel", ""),
-        port=meta.get("port", "rendezvous"),
-        requires=tuple(meta.get("requires", [])),
-        extends=meta.get("extends", ""),
-        queues=tuple(meta.get("queues", [])),
-        client_side=meta.get("clientSide", ""),
-        privileges=read_privileges(document, meta),
-    )
+    document, data = read_definition(path / "workload.yaml", FIELDS)
+    return record_of(Workload, data, name=path.name, path=path, privileges=read_privileges(document, data))
