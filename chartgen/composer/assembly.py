@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
+from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.fragment import Fragment, check_combination
 from chartgen.composer.interface import interface_of, setup_interface_of
 from chartgen.composer.kube_linter import FILE as KUBE_LINTER
 from chartgen.composer.kube_linter import WITHOUT_TTL, kube_linter_config
-from chartgen.composer.library import BUILTIN, is_builtin, source_text
+from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
 from chartgen.composer.policies import policy_text
 from chartgen.composer.programs import for_values

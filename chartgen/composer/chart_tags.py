@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from chartgen import __version__
+from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import INCLUDED, Launcher
-from chartgen.composer.library import BUILTIN, is_builtin, source_text
+from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import LineMarks
 from chartgen.composer.rule_facts import FACTS, PORTABLE

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import fields_of, read_definition, record_of, stated
+from chartgen.composer.definition import is_builtin, read_definition, record_of, source_text
 from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
-from chartgen.composer.library import is_builtin, source_text
-from chartgen.composer.privileges import PRIVILEGES, read_privileges
+from chartgen.composer.privileges import read_privileges
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import SlotText, parse_slot
 from chartgen.errors import ChartgenError, Problem, did_you_mean
@@ -21,7 +20,6 @@ from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys
 
-LINKS = ("IB", "RoCE")
 _FILES = {"fragment.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *SLOTS}
 _FOLDERS = ("manifests", "setup")
 
@@ -30,25 +28,12 @@ _FOLDERS = ("manifests", "setup")
 class Contract:
     """Reports that NCCL must give before a run of several machines trains; empty = any, none or unknown."""
 
-    reports: tuple[str, ...] = stated(
-        "array", "regular expressions, each of which must match a line of NCCL's log", required=True, item="string"
-    )
-    links: tuple[str, ...] = stated(
-        "array", "`IB`, `RoCE` or both: the adapters of NCCL's own list that count, in every form of it", item="string"
-    )
-    device: str = stated(
-        "string",
-        "finds adapters in the log of another plugin: a regular expression of which each different match is one, or"
-        " whose group `count` is their number; without links and device the adapters are not counted",
-    )
-    devices: str = stated(
-        "string", "Helm text: the adapters that NCCL must find on a machine; 0 = promises none", required=True
-    )
-    why: str = stated("string", "regular expression of the lines that show why NCCL does not use it")
-    refuted_by: str = stated(
-        "string",
-        "regular expression of the lines that prove that NCCL does not use it, although `reports` is met in part",
-    )
+    reports: tuple[str, ...]
+    devices: str
+    links: tuple[str, ...] = ()
+    device: str = ""
+    why: str = ""
+    refuted_by: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,42 +47,18 @@ class Fragment:
 
     name: str
     path: Path
-    description: str = stated("string", "one sentence: what the fragment gives to a pod", required=True)
-    provides: frozenset[str] = stated(
-        "array", "capabilities that other fragments can require, such as `gpu` or `fabric`", item="string"
-    )
-    requires: tuple[str, ...] = stated("array", "fragments or capabilities that must be listed too", item="string")
-    conflicts: tuple[str, ...] = stated(
-        "array", "fragments or capabilities that must not be listed beside it", item="string"
-    )
-    workloads: tuple[str, ...] = stated("array", "the workload kinds that it works with; absent = all", item="string")
-    gpu_only: bool = stated(
-        "string",
-        "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod that runs a program, those of data"
-        " programs too. Only a policy is in all of the others: MPI's master, Ray's head and submitter, etcd, setup's",
-        enum=("gpu", "always"),
-        name="appliesTo",
-    )
-    when: str = stated(
-        "string", "expression of values and the machine: without it the fragment adds nothing; absent = always"
-    )
-    transport: str = stated("string", "the NCCL transport that it promises, for people, such as TCPXO (FasTrak)")
-    contract: Contract | None = stated(
-        "object",
-        "what NCCL must report when it has that transport; checked before training",
-        keys=fields_of(Contract),
-        name="nccl",
-    )
-    privileges: dict[str, str] = stated(PRIVILEGES)
-    sub_paths: tuple[str, ...] = stated(
-        "array",
-        "storage schemes whose volumes contain many directories: in SCHEME://volume/path the path is a sub-path of"
-        " the volume, and roles on one volume share it",
-        item="string",
-    )
-    sources: tuple[str, ...] = stated(
-        "array", "the vendor documents that its values come from", required=True, item="string"
-    )
+    description: str
+    sources: tuple[str, ...]
+    provides: frozenset[str] = frozenset()
+    requires: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    gpu_only: bool = False
+    when: str = ""
+    transport: str = ""
+    contract: Contract | None = None
+    privileges: dict[str, str] = field(default_factory=dict)
+    sub_paths: tuple[str, ...] = ()
 
     @cached_property
     def slots(self) -> dict[str, SlotText]:
@@ -119,27 +80,23 @@ class Fragment:
         return _read_folder(self.path / "setup")
 
 
-FIELDS = fields_of(Fragment)
-
-
 def load_fragment(path: Path) -> Fragment:
     """Read a fragment's folder.
 
     Raises:
         ChartgenError: All problems of all its files at once.
     """
-    document, data = read_definition(path / "fragment.yaml", FIELDS)
-    meta: dict[str, Any] = data
+    document, data = read_definition(path / "fragment.yaml", "fragment")
     fragment = record_of(
         Fragment,
-        meta,
+        data,
         name=path.name,
         path=path,
-        provides=frozenset([path.name, *meta.get("provides", [])]),
-        gpu_only=meta.get("appliesTo") == "gpu",
-        when=_condition(document, meta),
-        contract=_contract(document, meta),
-        privileges=read_privileges(document, meta),
+        provides=frozenset([path.name, *data.get("provides", [])]),
+        gpu_only=data.get("appliesTo") == "gpu",
+        when=_condition(document, data),
+        contract=_contract(document, data),
+        privileges=read_privileges(document, data),
     )
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
     if not is_builtin(path):
@@ -196,11 +153,11 @@ def check_combination(
         raise ChartgenError(problems)
 
 
-def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
-    if "nccl" not in meta:
+def _contract(document: Document, data: dict[str, Any]) -> Contract | None:
+    if "nccl" not in data:
         return None
-    nccl = meta["nccl"]
-    problems = [] if "transport" in meta else [document.problem("has no transport to promise", ("nccl",), "name it")]
+    nccl = data["nccl"]
+    problems = [] if "transport" in data else [document.problem("has no transport to promise", ("nccl",), "name it")]
     places: list[tuple[Keys, str]] = [(("nccl", "reports", i), text) for i, text in enumerate(nccl["reports"])]
     places += [(("nccl", key), nccl[key]) for key in ("device", "why", "refutedBy") if key in nccl]
     for place, text in places:
@@ -208,13 +165,7 @@ def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
             re.compile(text)
         except re.error as error:
             problems.append(document.problem(f"is not a regular expression: {error}", place))
-    links: list[str] = nccl.get("links", [])
-    for index, link in enumerate(links):
-        if link not in LINKS:
-            problems.append(
-                document.problem(f"{link!r} is not a link", ("nccl", "links", index), f"use {' or '.join(LINKS)}")
-            )
-    if links and "device" in nccl:
+    if nccl.get("links") and "device" in nccl:
         message = "counts the adapters a second time"
         problems.append(
             document.problem(message, ("nccl", "device"), "use links for NCCL's own list, device for another plugin's")
@@ -224,8 +175,8 @@ def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
     return record_of(Contract, nccl)
 
 
-def _condition(document: Document, meta: dict[str, Any]) -> str:
-    text: str = meta.get("when", "")
+def _condition(document: Document, data: dict[str, Any]) -> str:
+    text: str = data.get("when", "")
     try:
         if text:
             parse_expression(text)

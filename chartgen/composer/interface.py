@@ -10,8 +10,9 @@ from textwrap import dedent, indent
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, Tags, indented
+from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.launcher import Launcher
-from chartgen.composer.library import BUILTIN, is_builtin, source_text
+from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
 from chartgen.composer.schema import OF_RUNS, chart_schema, schema_text, setup_schema
 from chartgen.composer.target import Target

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import Field, fields_of, read_definition, record_of, stated
-from chartgen.composer.library import is_builtin, source_text
+from chartgen.composer.definition import is_builtin, read_definition, record_of, source_text
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
@@ -46,50 +45,19 @@ class Launcher:
     name: str
     path: Path
     own_program: str
-    description: str = stated("string", "one sentence: which program, in which framework", required=True)
-    task: str = stated(
-        "string", "its purpose; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
-    )
-    processes: str = stated(
-        "string",
-        "how many processes: one a GPU, workers, one, or those that the program itself starts through Ray",
-        required=True,
-        enum=("gpu", "workers", "one", "ray"),
-    )
-    program: str = stated(
-        "string",
-        "default path of the program in the image; unset when the folder contains it, empty when users name it",
-    )
-    image: str = stated("string", "default image with its tag; empty when users build their own")
-    same_as: str = stated("string", "the launcher whose image it uses, instead of `image`")
-    precisions: tuple[str, ...] = stated("array", "the values of `precision` that it can train in", item="string")
-    owns: dict[str, list[str]] = stated(
-        "object", "portable key -> the native option, or options, that it sets and that `config` and `args` may not"
-    )
-    defaults: dict[str, Any] = stated(
-        "object", "portable key -> what null means: the value that the launcher or its program takes then"
-    )
-    sets: dict[str, dict[str, Any]] = stated(
-        "object",
-        "reason -> {option: value} that the launcher sets besides the values, for the chart's README; text for values "
-        "that differ between runs",
-        item="object",
-    )
-    own_model: str = stated(
-        "string",
-        "the key below launchers.<name> that names a program or recipe with a model of its own: where it is set, the "
-        "values of `model` describe nothing",
-    )
-    step_line: dict[str, list[str]] = stated(
-        "object",
-        "the line of a step in the program's log, for `run.metricsPort`: regular expressions as in "
-        "`launchers.torchrun.metrics`",
-        keys={
-            "find": Field("array", "all of them match the line", required=True, item="string"),
-            "also": Field("array", "they match where the line has what they read", item="string"),
-        },
-    )
-    sources: tuple[str, ...] = stated("array", "the documents that its options come from", required=True, item="string")
+    description: str
+    task: str
+    processes: str
+    sources: tuple[str, ...]
+    program: str = ""
+    image: str = ""
+    same_as: str = ""
+    precisions: tuple[str, ...] = ()
+    owns: dict[str, list[str]] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    sets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    own_model: str = ""
+    step_line: dict[str, list[str]] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> dict[str, str]:
@@ -125,40 +93,36 @@ class Launcher:
         return self.image or (f"that of {self.same_as}" if self.same_as else "none: build your own")
 
 
-FIELDS = fields_of(Launcher)
-
-
 def load_launcher(path: Path) -> Launcher:
     """Read a launcher's folder.
 
     Raises:
         ChartgenError: All problems of all its files at once.
     """
-    document, data = read_definition(path / "launcher.yaml", FIELDS)
-    meta: dict[str, Any] = data
+    document, data = read_definition(path / "launcher.yaml", "launcher")
     programs = [name for name in PROGRAMS if (path / name).is_file()]
-    _check_source(document, meta, programs)
+    _check_source(document, data, programs)
     own = programs[0] if programs else ""
     launcher = record_of(
         Launcher,
-        meta,
+        data,
         name=path.name,
         path=path,
         own_program=own,
-        program=f"/etc/chartgen/{own}" if own else meta["program"],
-        owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
+        program=f"/etc/chartgen/{own}" if own else data["program"],
+        owns={key: [native] if isinstance(native, str) else native for key, native in data.get("owns", {}).items()},
     )
     if not is_builtin(path):
         _ = launcher.parts
     return launcher
 
 
-def _check_source(document: Document, meta: dict[str, Any], programs: list[str]) -> None:
+def _check_source(document: Document, data: dict[str, Any], programs: list[str]) -> None:
     """Reject a launcher whose program or image has no source, or two."""
-    if len(programs) + ("program" in meta) != 1:
+    if len(programs) + ("program" in data) != 1:
         hint = "name the program's path in the image, or put one program.sh or program.py into the folder"
         raise ChartgenError(document.problem("needs exactly one program", ("program",), hint))
-    if ("image" in meta) == ("sameAs" in meta):
+    if ("image" in data) == ("sameAs" in data):
         raise ChartgenError(document.problem("needs either image or sameAs", ("image",), "remove one, or add one"))
 
 

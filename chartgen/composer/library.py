@@ -7,15 +7,15 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chartgen.composer.definition import OWN_FOLDER, is_builtin
 from chartgen.composer.folder_settings import folder_settings
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.helm.yaml import load_file, require_map
 
-BUILTIN = Path(__file__).parent.parent / "library"
-_WITHIN = f"{BUILTIN}{os.sep}"
+BUILTIN = OWN_FOLDER
 KINDS = {
     "target": "targets",
     "fragment": "fragments",
@@ -131,8 +131,6 @@ class Library:
 
     def _machines_of(self, target: str, below: tuple[str, ...] = ()) -> tuple[dict[str, Any], str]:
         """Return the machines of a target with those of the targets that it extends, and its platform."""
-        from chartgen.helm.yaml import load_file, require_map
-
         content: dict[str, Any] = require_map(load_file(self.find("target", target)), "a target")
         machines, parent, platform = {**content.get("machines", {})}, content.get("extends"), content.get("platform")
         if parent in self.names("target") and parent not in (*below, target):
@@ -207,29 +205,6 @@ def open_library(paths: Sequence[Path] = (), *, settings: bool = True) -> Librar
 
         know_kinds(own)
     return Library((BUILTIN, *own))
-
-
-def is_builtin(path: Path) -> bool:
-    """Report whether a file is chartgen's own."""
-    return str(path).startswith(_WITHIN)  # Path.is_relative_to takes ten times as long
-
-
-def source_text(path: Path) -> str:
-    """Read a file of a definition; chartgen's own do not change while it runs, and are read once.
-
-    Raises:
-        ChartgenError: As `read_text`.
-    """
-    from chartgen.helm.yaml import read_text
-
-    return _own_text(path) if is_builtin(path) else read_text(path)
-
-
-@lru_cache(maxsize=1024)
-def _own_text(path: Path) -> str:
-    from chartgen.helm.yaml import read_text
-
-    return read_text(path)
 
 
 def _names(roots: Sequence[Path], kind: str) -> list[str]:

@@ -16,17 +16,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from chartgen.composer.definition import Field
 from chartgen.errors import ChartgenError
 from chartgen.helm.yaml import Document
 
-PRIVILEGES = Field(
-    "object",
-    "each privilege of its containers, and the reason: `hostNetwork`, `privileged in CONTAINER`,"
-    " `root in CONTAINER`, `CAPABILITY in CONTAINER`, `hostPath FOLDER in CONTAINER` with the folder that is mounted,"
-    " not one above it; CONTAINER `program` is the program's own",
-    item="string",
-)
 PROGRAM = "program"
 VALUE = ".Values."
 # The default capabilities, except those that a container drops.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import check_fields, fields_of, one_line_texts, record_of, stated
+from chartgen.composer.definition import definition_schema, is_builtin, misfits, one_line_texts, record_of
 from chartgen.composer.expressions import ExpressionError, fields, parse_expression
-from chartgen.composer.library import BUILTIN, is_builtin
+from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import Policy, rule_rows
 from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, Problem
@@ -22,7 +21,6 @@ FILE = "rules.yaml"
 COMMON = BUILTIN / "workloads" / "common"
 TASKS = ("train", "data", "test")
 EXPRESSIONS = ("each", "when", "require")
-_ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _TEXTS = ("key", "message", "hint")
 _SHARED = ("meaning", "source", "tasks", "about", "severity")
 
@@ -40,34 +38,19 @@ class ValuesRule:
 
     document: Document
     at: Keys
-    id: str = stated("string", "stable id of the finding; several rules may share one", required=True)
-    meaning: str = stated(
-        "string", "one sentence: what the limit is, and why; a later rule of the same id may leave it out"
-    )
-    source: str = stated("string", "where the limit comes from; a later rule of the same id may leave it out")
-    severity: Severity = stated(
-        "string",
-        "`error`, which `helm install` refuses too; `warning` is for check alone",
-        enum=("error", "warning"),
-        default="error",
-    )
-    tasks: tuple[str, ...] = stated(
-        "array", "the launchers' tasks that it is for: train, data, test; absent = all", item="string"
-    )
-    about: str = stated(
-        "string",
-        "`model`: it counts where the values describe the model that is trained; absent = always",
-        enum=("model",),
-    )
-    each: str = stated("string", "expression of a list: the rule is judged for each item, which is called `each`")
-    when: str = stated("string", "expression: when the rule counts; absent = always")
-    require: str = stated("string", "expression that must be true", required=True)
-    key: str = stated("string", "dotted key of the value to change; may contain {expressions}", required=True)
-    also: tuple[str, ...] = stated(
-        "array", "other keys that play a part: the finding is at the last one that the user set", item="string"
-    )
-    message: str = stated("string", "what is wrong, without the key; may contain {expressions}", required=True)
-    hint: str = stated("string", "what to do instead; may contain {expressions}", required=True)
+    id: str
+    require: str
+    key: str
+    message: str
+    hint: str
+    meaning: str = ""
+    source: str = ""
+    severity: Severity = "error"
+    tasks: tuple[str, ...] = ()
+    about: str = ""
+    each: str = ""
+    when: str = ""
+    also: tuple[str, ...] = ()
     launcher: str = ""
 
     def texts(self) -> Iterator[tuple[Keys, str]]:
@@ -79,9 +62,6 @@ class ValuesRule:
         """Return what is wrong with an expression of the rule, at the place of its text."""
         place = self.document.text_position((*self.at, *at), error.column - 1)
         return Problem(f"{at[0]} of rule {self.id}: {error.message}", self.document.path, *place, error.hint)
-
-
-FIELDS = fields_of(ValuesRule)
 
 
 def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> list[ValuesRule]:
@@ -190,23 +170,16 @@ def _rules(
 
 
 def _misfits(document: Document, rows: list[tuple[Keys, Any]]) -> Iterator[Problem]:
-    explained = set()
+    explained, described = set(), definition_schema("rule")["properties"]
     for at, row in rows:
         if not isinstance(row, dict):
             yield document.problem(f"a rule must be a map, not {type_name(row)}", at)
             continue
-        yield from check_fields(document, row, FIELDS, at)
-        if isinstance(name := row.get("id"), str) and name and not _ID.fullmatch(name):
-            hint = "use small letters, digits and dashes"
-            yield document.problem(f"{name[:40]!r} is not an id", (*at, "id"), hint)
+        yield from misfits(document, row, "rule", at)
         for key in ("meaning", "source"):
             if row.get("id") not in explained and key not in row:
-                yield document.problem(f"the key {key!r} is missing", at, f"add it: {FIELDS[key].description}")
+                yield document.problem(f"the key {key!r} is missing", at, f"add it: {described[key]['description']}")
         explained.add(row.get("id"))
-        tasks = row.get("tasks")
-        for task in tasks if isinstance(tasks, list) else ():
-            if task not in TASKS:
-                yield document.problem(f"unknown task {task!r}", (*at, "tasks"), f"known: {', '.join(TASKS)}")
 
 
 def _faults(rules: Iterable[ValuesRule]) -> Iterator[Problem]:

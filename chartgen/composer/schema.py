@@ -9,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.library import BUILTIN, is_builtin, source_text
+from chartgen.composer.definition import is_builtin, source_text
+from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
 from chartgen.composer.target import Target
 from chartgen.composer.value_docs import ENCODE

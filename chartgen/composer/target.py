@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chartgen.composer.definition import Field, check_fields, fields_of, read_definition, record_of, stated
+from chartgen.composer.definition import misfits, read_definition, record_of
 from chartgen.composer.extension import extended, lineage, place_of
 from chartgen.composer.fragment import Fragment, load_fragment
 from chartgen.composer.launcher import Launcher, load_launcher
@@ -19,47 +19,9 @@ from chartgen.composer.policies import Policy, load_policies
 from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.helm.yaml import Document
-from chartgen.kube.node_pool import INDEX
-from chartgen.kube.quantities import AMOUNT
 
 if TYPE_CHECKING:
     from chartgen.data.gpus import Gpu
-
-# k8s.io/apimachinery, pkg/util/validation/validation.go (names of labels, taints and resources; values of labels)
-_NAME = (
-    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
-    "a name of Kubernetes, such as example.com/gpu",
-)
-_VALUE = r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
-_LABEL = _VALUE.replace("[A-Za-z0-9]", rf"([A-Za-z0-9]|{INDEX})").replace(
-    "[-A-Za-z0-9_.]", rf"([-A-Za-z0-9_.]|{INDEX})"
-)
-TAINT_FIELDS = {
-    "key": Field("string", "name of the taint", required=True, pattern=_NAME),
-    "value": Field("string", "value of the taint", pattern=(_VALUE, "text of letters, digits, '-', '_' and '.'")),
-    "effect": Field(
-        "string",
-        "its effect on pods that do not tolerate it",
-        required=True,
-        enum=("NoSchedule", "PreferNoSchedule", "NoExecute"),
-    ),
-}
-GPU_FIELDS = {
-    "memory": Field("number", "GB (10^9 bytes) that CUDA reports to a program", required=True, positive=True),
-    "tflops": Field(
-        "object",
-        "peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4",
-        required=True,
-        positive=True,
-        item="number",
-    ),
-    "computeCapability": Field(
-        "string", "CUDA compute capability, quoted", required=True, pattern=(r"\d+\.\d+", "a version such as '9.0'")
-    ),
-    "nvlink": Field("integer", "GPUs that NVLink connects; 1 = none", required=True, positive=True),
-    "precisions": Field("array", "values of `precision` that it supports for training", required=True, item="string"),
-    "sources": Field("array", "sources of the numbers", required=True, item="string"),
-}
 
 
 @dataclass(frozen=True)
@@ -71,36 +33,12 @@ class Machine:
     """
 
     name: str
-    gpus: int = stated("integer", "GPUs of one machine", required=True, positive=True)
-    gpu: str = stated(
-        "string", "GPU model, such as h100-80gb: one that chartgen knows, or one of `gpus`", required=True
-    )
-    capacity: dict[str, str] = stated(
-        "object",
-        "what a node of this type offers: resource name -> quantity, quoted; for the queue, rules and rehearsals",
-        required=True,
-        item="string",
-        pattern=(AMOUNT, "a quantity such as 96, 500m or 2000Gi"),
-        names=_NAME,
-    )
-    labels: dict[str, str] = stated(
-        "object",
-        "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
-        " number, `{index//4}` the number of its group of 4, `kubernetes.io/arch: arm64` replaces amd64",
-        item="string",
-        pattern=(_LABEL, "text of letters, digits, '-', '_', '.', {index} and {index//N}, N a number from 1"),
-        names=_NAME,
-    )
-    taints: list[dict[str, str]] = stated(
-        "array",
-        "taints of such a node, for rehearsals; a fragment's tolerations.yaml must tolerate them",
-        items=TAINT_FIELDS,
-    )
-    fabric: dict[str, Any] = stated(
-        "object",
-        "what the target's fabric fragment must know of this type, such as its network adapters: any keys, read as"
-        " machine.fabric in rules and $machine.fabric in templates",
-    )
+    gpus: int
+    gpu: str
+    capacity: dict[str, str]
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: list[dict[str, str]] = field(default_factory=list)
+    fabric: dict[str, Any] = field(default_factory=dict)
     described: Gpu | None = None
 
     @property
@@ -116,54 +54,6 @@ class Machine:
         return self.model.tflops.get("bf16", 0) if self.model else 0
 
 
-FIELDS = {
-    "description": Field("string", "one sentence: which machines of which cloud", required=True),
-    "extends": Field(
-        "string",
-        "another target: its file, presets and example of a site file count too; maps of this file are merged with its"
-        " maps, other keys replace them",
-    ),
-    "platform": Field(
-        "string",
-        "the cloud, such as gke, aks or onprem: a keyword of the chart",
-        required=True,
-        unless="extends",
-        pattern=("[a-z0-9]([a-z0-9-]*[a-z0-9])?", "one lower-case word, such as aks"),
-    ),
-    "workload": Field("string", "the default workload kind", required=True, unless="extends"),
-    "machines": Field(
-        "object",
-        "machine type -> what it offers; the first is the default",
-        required=True,
-        unless="extends",
-        items=fields_of(Machine),
-    ),
-    "gpus": Field("object", "GPU models that chartgen does not know, by the names in `machines`", items=GPU_FIELDS),
-    "fragments": Field(
-        "array", "fragments in the order in which they fill a slot", required=True, unless="extends", item="string"
-    ),
-    "add": Field("array", "with `extends`: fragments behind those of the other target", item="string"),
-    "leaveOut": Field("array", "with `extends`: names of its fragments, launchers and machines", item="string"),
-    "launchers": Field(
-        "array",
-        "launchers that a chart may have, the first as default; without it all of chartgen's, of which `build` takes "
-        "those that the target's presets use",
-        item="string",
-    ),
-    "kubernetes": Field("string", "the first version of Kubernetes that its defaults work with, such as '1.34'"),
-    "values": Field("object", "default values that differ from the fragments' own, as in a values file"),
-    "sources": Field(
-        "array",
-        "the vendor documents that its values come from; Chart.yaml lists those that begin with an address, or with "
-        "'owner/name @ commit' of GitHub",
-        required=True,
-        unless="extends",
-        item="string",
-    ),
-}
-# What an extending target states of a machine is merged with what its parent does.
-_PARTS = {key: field._replace(required=False) for key, field in fields_of(Machine).items()}
-_EXTENDING = {**FIELDS, "machines": FIELDS["machines"]._replace(items=_PARTS)}
 _LINK = re.compile(r"(?P<link>https://[^\s,]+)|(?P<repository>[\w-]+/[\w.-]+) @ (?P<commit>[0-9a-f]{7,40})\b")
 # The launchers of a target that names none.
 LAUNCHERS = (
@@ -315,7 +205,7 @@ def load_target(name: str, library: Library | None = None) -> Target:
         workload=meta["workload"],
         kind=meta["workload"],
         machines={
-            each: record_of(Machine, facts, name=each, described=gpus.get(facts["gpu"]))
+            each: record_of(Machine, facts, name=each, gpus=int(facts["gpus"]), described=gpus.get(facts["gpu"]))
             for each, facts in meta["machines"].items()
         },
         every_fragment=tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"]))),
@@ -333,15 +223,14 @@ def load_target(name: str, library: Library | None = None) -> Target:
 def _whole(paths: Sequence[Path]) -> tuple[Document, dict[str, Any]]:
     """Return a target's file, and its content with that of the files that it extends."""
     *extending, last = paths
-    document, found = read_definition(last, FIELDS)
+    document, found = read_definition(last, "target")
     meta: dict[str, Any] = {"launchers": LAUNCHERS, **found}
     for path in reversed(extending):
-        document, own = read_definition(path, _EXTENDING)
+        document, own = read_definition(path, "target")
         meta = extended(meta, own, document)
-        machines: Any = own.get("machines", {})
-        for name in meta["machines"].keys() & machines:
-            if problems := list(check_fields(document, meta["machines"][name], fields_of(Machine), ("machines", name))):
-                raise ChartgenError(problems)
+        whole = {key: value for key, value in meta.items() if key not in ("extends", "launchers")}
+        if problems := misfits(document, whole, "target"):
+            raise ChartgenError(problems)
     return document, meta
 
 

@@ -82,8 +82,7 @@ def explain_mismatch(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[P
     if fault.keyword == "additionalProperties":
         yield from _unknown_keys(fault, root)
     elif fault.keyword == "required":
-        missing = [key for key in fault.required if key not in fault.value]
-        yield from (PartProblem(f"{dotted([*fault.keys, key])} is missing", at=fault.keys) for key in missing)
+        yield from _missing_keys(fault)
     elif fault.keyword in ("anyOf", "oneOf") and fault.inner:
         yield from _alternatives(fault, root)
     elif fault.keyword == "oneOf" and (keys := _exclusive_keys(fault)):
@@ -149,6 +148,14 @@ def _outside(fault: SchemaMismatch) -> PartProblem:
     hint = did_you_mean(str(fault.value), [word for word in fault.required if isinstance(word, str)])
     message = f"{_name(fault)} must be {_choice(fault.required)}, not {_given(fault)}"
     return PartProblem(message, hint if hint.startswith("did") else "", fault.keys)
+
+
+def _missing_keys(fault: SchemaMismatch) -> Iterator[PartProblem]:
+    described = fault.schema.get("properties", {})
+    for key in (key for key in fault.required if key not in fault.value):
+        meaning = described.get(key, {}).get("description", "")
+        hint = f"add it: {meaning}" if meaning else ""
+        yield PartProblem(f"{dotted([*fault.keys, key])} is missing", hint, fault.keys)
 
 
 def _unknown_keys(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
