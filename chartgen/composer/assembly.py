@@ -26,7 +26,7 @@ from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
 from chartgen.composer.target import Target, of_kind, with_fragments, with_launchers
 from chartgen.composer.value_docs import ValueRow
-from chartgen.composer.workload import Workload, load_workload
+from chartgen.composer.workload import load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
 from chartgen.helm.gotemplate import split_definitions
@@ -43,7 +43,7 @@ _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its o
 _COMMON_IN_SETUP = ("templates/_helpers.tpl", "templates/_settings.tpl")
 # A definition with the comment above it; the composer's marks may end each line.
 _DEFINITION = re.compile(
-    r'^(?:\{\{-?\s*/\*(?:(?!\*/).)*\*/[^\n]*\n)?\{\{-?\s*define\s+"([^"]+)"', re.MULTILINE | re.DOTALL
+    r'^(?:\{\{-?\s*/\*[^*]*(?:\*(?!/)[^*]*)*\*/[^\n]*\n)?\{\{-?\s*define\s+"([^"]+)"', re.MULTILINE
 )
 
 
@@ -70,7 +70,7 @@ def compose(
         UsageError: Unknown workload kind, fragment or launcher.
         ChartgenError: Fragments that exclude each other, slots that clash, text that does not render.
     """
-    kind = _workload(target, workload or target.workload)
+    kind = _known_kind(target, workload)
     target = with_launchers(with_fragments(target, fragments), launchers) if fragments or launchers else target
     return _Composer(target if values is None else for_values(target, values, workload), kind).run_chart()
 
@@ -81,7 +81,7 @@ def compose_interface(target: Target, workload: str | None = None) -> Chart:
     Returns:
         A chart without templates: values.yaml and values.schema.json.
     """
-    return _Composer(target, _workload(target, workload or target.workload)).interface()
+    return _Composer(target, _known_kind(target, workload)).interface()
 
 
 def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
@@ -95,7 +95,7 @@ def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
         return None
     usual = of_kind(found, target.workload)
     kind = target.workload if usual.fragments == found.fragments else found.kind
-    return _Composer(usual, _workload(usual, kind), setup=True).setup_chart()
+    return _Composer(usual, _known_kind(usual, kind), setup=True).setup_chart()
 
 
 def compose_sources(composed: Composed) -> dict[str, list[tuple[str, FragmentLine | None]]]:
@@ -105,21 +105,19 @@ def compose_sources(composed: Composed) -> dict[str, list[tuple[str, FragmentLin
         ChartgenError: As `compose`.
     """
     marks = LineMarks()
-    workload = _workload(composed.target, composed.workload)
-    composer = _Composer(composed.target, workload, marks, setup=composed.setup)
+    composer = _Composer(composed.target, composed.workload, marks, setup=composed.setup)
     files = composer.setup_templates() if composed.setup else composer.run_templates()
     return {path: marks.read(_tidy(text)) for path, text in files.items()}
 
 
 class _Composer:
-    def __init__(
-        self, target: Target, workload: Workload, marks: LineMarks | None = None, *, setup: bool = False
-    ) -> None:
-        target = of_kind(target, workload.name)
+    def __init__(self, target: Target, kind: str, marks: LineMarks | None = None, *, setup: bool = False) -> None:
+        target = of_kind(target, kind)
+        workload = target.runs or load_workload(target.library.find("workload", kind))
         self.target, self.workload, self.marks, self.setup = target, workload, marks, setup
         check_combination(target.fragments, target.document, workload.name, workload.requires, workload.queues)
-        kind = "" if workload.name == target.workload else f"-{workload.name}"
-        self.chart = f"{target.name}{kind}{'-setup' if setup else ''}"
+        other = "" if kind == target.workload else f"-{kind}"
+        self.chart = f"{target.name}{other}{'-setup' if setup else ''}"
         self.tags = Tags(target, workload, self.chart, setup=setup, marks=marks, rules=self._rules)
         self.sources: dict[str, Path] = {}
 
@@ -134,7 +132,7 @@ class _Composer:
         ]
         description = f"Training on {self.target.description}"
         interface, table = self._interface
-        facts = {"others": ", ".join(others), "values_table": [row._asdict() for row in table], **self._keys(table)}
+        facts = {"others": ", ".join(others), "values_table": table, **self._keys(table)}
         return self._finish(files | interface, COMMON / "README.md", description, **facts)
 
     def _keys(self, table: Iterable[ValueRow]) -> dict[str, list[str]]:
@@ -306,21 +304,23 @@ class _Composer:
 
     def _rules(self) -> str:
         tasks = tuple((launcher.name, launcher.task) for launcher in self.target.launchers)
-        unmarked = _Composer(self.target, self.workload) if self.marks else self
+        unmarked = _Composer(self.target, self.workload.name) if self.marks else self
         schema = unmarked.interface().files[SCHEMA_FILE]
         lines = rule_lines(self.chart, tuple(rules_of(self.target, self.workload.folders)), schema, tasks)
         marks = self.marks
         return "\n".join(marks.marked(*line) if marks else line.text for line in lines)
 
 
-def _workload(target: Target, name: str) -> Workload:
+def _known_kind(target: Target, name: str | None) -> str:
+    """Return the name of a workload kind, the target's own for None."""
     try:
-        return load_workload(target.library.find("workload", name))
+        target.library.find("workload", name or target.workload)
     except UsageError as error:
-        if name != target.workload:
+        if name:
             raise
         problem = error.problems[0]
         raise UsageError(target.document.problem(problem.message, ("workload",), problem.hint)) from None
+    return name or target.workload
 
 
 def _template_name(file: Path) -> str:

@@ -36,7 +36,7 @@ class Contract:
     refuted_by: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Fragment:
     """One fragment after reading and checks; its other fields are the keys of fragment.yaml.
 

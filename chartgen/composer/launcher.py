@@ -34,7 +34,7 @@ PARTS = (*INCLUDED, "validate.tpl", *PROGRAMS)
 _FILES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *PARTS}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Launcher:
     """One launcher after reading and checks; its other fields are the keys of launcher.yaml.
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 
+@lru_cache(maxsize=1024)
 def _item(text: str) -> str:
     """Return a text as an item of a list, with lines of a readable length."""
     lines = textwrap.wrap(text, 148, break_long_words=False, break_on_hyphens=False)

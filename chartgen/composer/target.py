@@ -65,7 +65,7 @@ LAUNCHERS = (
 _NATIVE_SIDECARS = "1.29"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Target:
     """One target with its fragments and launchers, after reading and checks.
 

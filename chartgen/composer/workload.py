@@ -11,7 +11,7 @@ from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import read_privileges
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Workload:
     """One workload kind after reading and checks; its other fields are the keys of workload.yaml.
 
