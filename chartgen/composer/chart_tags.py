@@ -21,8 +21,7 @@ from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import LineMarks
 from chartgen.composer.rule_facts import FACTS, PORTABLE
-from chartgen.composer.slot_kinds import SLOTS
-from chartgen.composer.slots import Segment, SlotText, resolve
+from chartgen.composer.slots import SLOTS, Segment, SlotText, resolve
 from chartgen.composer.tag_facts import kind_facts, target_facts
 from chartgen.composer.tags import fill
 from chartgen.composer.target import Target

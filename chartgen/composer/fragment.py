@@ -13,8 +13,7 @@ from chartgen.composer.definition import is_builtin, read_definition, record_of,
 from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
 from chartgen.composer.privileges import read_privileges
-from chartgen.composer.slot_kinds import SLOTS
-from chartgen.composer.slots import SlotText, parse_slot
+from chartgen.composer.slots import SLOTS, SlotText, parse_slot
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE

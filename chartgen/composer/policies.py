@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.composer.definition import read_definition
 from chartgen.composer.library import KINDS
-from chartgen.composer.slot_kinds import SLOTS
+from chartgen.composer.slots import SLOTS
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import check_sound
 from chartgen.helm.yaml import dotted, values_text

@@ -1,4 +1,9 @@
-"""Slot files: their allowed content, the identity of their items, and how fragments share a slot."""
+"""Slot files: their allowed content, the identity of their items, and how fragments share a slot.
+
+A slot file fills a part of a pod, a run's object or a script, and is named after the Kubernetes API field that it
+fills. Its identity key is the field's `patchMergeKey` in the Kubernetes API (k8s.io/api core/v1 types), so that two
+fragments clash exactly where kubectl would merge. `chartgen/data/slots.json` is the table of slots.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,35 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.composer.slot_kinds import SLOTS, SlotKind
+import chartgen.data
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, Plain, load, type_name
+
+
+class SlotKind(NamedTuple):
+    """One slot.
+
+    Args:
+        shape: Its content: `list`, `map`, `shell` or `template`.
+        meaning: What it fills.
+        key: The key that identifies list items.
+        keys: The keys of an item; empty = all that Kubernetes knows, which lint checks where they are rendered.
+    """
+
+    shape: str
+    meaning: str
+    key: str = ""
+    keys: tuple[str, ...] = ()
+
+
+_DATA = Path(chartgen.data.__file__).parent
+SLOTS = {name: SlotKind(**row) for name, row in json.loads((_DATA / "slots.json").read_bytes()).items()}
+
+
+def slot_example(slot: str) -> str:
+    """Return a complete file of a slot."""
+    return (_DATA / "slots" / slot).read_text(encoding="utf-8")
 
 
 class Segment(NamedTuple):

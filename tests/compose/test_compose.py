@@ -18,7 +18,7 @@ from userlib import composed, library
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.launcher import check_part, load_launcher
 from chartgen.composer.library import BUILTIN, open_library
-from chartgen.composer.slot_kinds import SLOTS
+from chartgen.composer.slots import SLOTS
 from chartgen.composer.target import load_target
 from chartgen.composer.value_docs import value_rows
 from chartgen.helm.chart import Chart
