@@ -307,7 +307,7 @@ def find_chart(
     """
     from chartgen.composer.composed import composed_chart
     from chartgen.composer.origin import identified
-    from chartgen.composer.programs import for_values
+    from chartgen.composer.presets import for_values
 
     if chart := _read_chart(name):
         return identified(chart, library(path))

@@ -20,12 +20,12 @@ from chartgen.composer.kube_linter import WITHOUT_TTL, kube_linter_config
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
 from chartgen.composer.policies import policy_text
-from chartgen.composer.programs import for_values
-from chartgen.composer.provenance import FragmentLine, LineMarks
+from chartgen.composer.presets import for_values
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
+from chartgen.composer.tags import FragmentLine, LineMarks
 from chartgen.composer.target import Target, of_kind, with_fragments, with_launchers
-from chartgen.composer.value_docs import ValueRow
+from chartgen.composer.values import ValueRow
 from chartgen.composer.workload import load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart

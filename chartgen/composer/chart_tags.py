@@ -19,11 +19,9 @@ from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
-from chartgen.composer.provenance import LineMarks
 from chartgen.composer.rule_facts import FACTS, PORTABLE
 from chartgen.composer.slots import SLOTS, Segment, SlotText, resolve
-from chartgen.composer.tag_facts import kind_facts, target_facts
-from chartgen.composer.tags import fill
+from chartgen.composer.tags import LineMarks, fill, kind_facts, target_facts
 from chartgen.composer.target import Target
 from chartgen.composer.workload import Workload
 from chartgen.data.compatibility import lock, queue_needs

@@ -12,7 +12,7 @@ from typing import Any
 from chartgen.composer.definition import is_builtin, read_definition, record_of, source_text
 from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
-from chartgen.composer.privileges import read_privileges
+from chartgen.composer.privileges import faults_of_volumes, read_privileges
 from chartgen.composer.slots import SLOTS, SlotText, parse_slot
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
@@ -99,8 +99,6 @@ def load_fragment(path: Path) -> Fragment:
     )
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
     if not is_builtin(path):
-        from chartgen.composer.host_volumes import faults_of_volumes
-
         _ = (fragment.slots, fragment.manifests, fragment.setup)
         if faults := list(faults_of_volumes(path, fragment.privileges)):
             raise ChartgenError(faults)

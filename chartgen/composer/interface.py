@@ -14,10 +14,18 @@ from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
-from chartgen.composer.schema import OF_RUNS, chart_schema, schema_text, setup_schema
+from chartgen.composer.schema import ENCODE, OF_RUNS, chart_schema, schema_text, setup_schema
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE, ValueRow, beside
-from chartgen.composer.values import Part, check_parts, default_place, join_parts, top_level_blocks, with_defaults
+from chartgen.composer.values import (
+    Part,
+    ValueRow,
+    beside,
+    check_parts,
+    default_place,
+    join_parts,
+    top_level_blocks,
+    with_defaults,
+)
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE, validate_schema
 from chartgen.helm.yaml import load, require_map

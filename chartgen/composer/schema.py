@@ -13,11 +13,12 @@ from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
 from chartgen.helm.yaml import load_file, type_name
 
+# One encoder for a chart's hundreds of values: json.dumps creates one for each call.
+ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _WIDTH = 157  # of a line of a schema, without the comma and brackets that may follow
 OF_RUNS = "Values of the launchers of the runs; of these, only `resources` counts here"
 _ALL = "By launcher; the values of those that this chart lacks have no effect"

@@ -14,7 +14,7 @@ from chartgen.composer.assembly import compose_sources
 from chartgen.composer.chart_tags import DEFINE
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed, origin_of
-from chartgen.composer.provenance import FragmentLine
+from chartgen.composer.tags import FragmentLine
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate

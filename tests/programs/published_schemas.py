@@ -9,7 +9,7 @@ from typing import Any
 
 from chartgen.composer.definition import definition_schema
 from chartgen.composer.schema import schema_text
-from chartgen.composer.value_docs import ValueRow, value_rows
+from chartgen.composer.values import ValueRow, value_rows
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import load
