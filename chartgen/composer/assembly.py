@@ -132,7 +132,11 @@ class _Composer:
         ]
         description = f"Training on {self.target.description}"
         interface, table = self._interface
-        facts = {"others": ", ".join(others), "values_table": table, **self._keys(table)}
+        facts = {
+            "others": ", ".join(others),
+            "values_table": [{"key": row.key, "default": row.default, "meaning": row.meaning} for row in table],
+            **self._keys(table),
+        }
         return self._finish(files | interface, COMMON / "README.md", description, **facts)
 
     def _keys(self, table: Iterable[ValueRow]) -> dict[str, list[str]]:

@@ -82,7 +82,7 @@ def explain_mismatch(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[P
     if fault.keyword == "additionalProperties":
         yield from _unknown_keys(fault, root)
     elif fault.keyword == "required":
-        yield from _missing_keys(fault)
+        yield from _missing_keys(fault, root)
     elif fault.keyword in ("anyOf", "oneOf") and fault.inner:
         yield from _alternatives(fault, root)
     elif fault.keyword == "oneOf" and (keys := _exclusive_keys(fault)):
@@ -150,12 +150,17 @@ def _outside(fault: SchemaMismatch) -> PartProblem:
     return PartProblem(message, hint if hint.startswith("did") else "", fault.keys)
 
 
-def _missing_keys(fault: SchemaMismatch) -> Iterator[PartProblem]:
-    described = fault.schema.get("properties", {})
+def _missing_keys(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
+    described = root
+    for key in fault.keys:
+        others = described.get("items" if isinstance(key, int) else "additionalProperties")
+        child = described.get("properties", {}).get(key, others)
+        described = _resolved(child, root) if isinstance(child, dict) else {}
     for key in (key for key in fault.required if key not in fault.value):
-        meaning = described.get(key, {}).get("description", "")
-        hint = f"add it: {meaning}" if meaning else ""
-        yield PartProblem(f"{dotted([*fault.keys, key])} is missing", hint, fault.keys)
+        meaning = described.get("properties", {}).get(key, {}).get("description", "")
+        yield PartProblem(
+            f"{dotted([*fault.keys, key])} is missing", f"add it: {meaning}" if meaning else "", fault.keys
+        )
 
 
 def _unknown_keys(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
@@ -255,9 +260,10 @@ def _misses_type(fault: SchemaMismatch) -> bool:
 
 def _misfit(fault: SchemaMismatch, forms: list[str]) -> PartProblem:
     """Describe the required value; forms that are sentences or addresses follow a colon."""
+    hint = "put it in quotes" if fault.required == "string" and isinstance(fault.value, bool | int | float) else ""
     if any("," in form or ":" in form for form in forms):
-        return PartProblem(f"{_name(fault)} is {_given(fault)}, but must be: {' or '.join(forms)}", at=fault.keys)
-    return PartProblem(f"{_name(fault)} must be {' or '.join(forms)}, not {_given(fault)}", at=fault.keys)
+        return PartProblem(f"{_name(fault)} is {_given(fault)}, but must be: {' or '.join(forms)}", hint, fault.keys)
+    return PartProblem(f"{_name(fault)} must be {' or '.join(forms)}, not {_given(fault)}", hint, fault.keys)
 
 
 def _form(schema: dict[str, Json]) -> str:
