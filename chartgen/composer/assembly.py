@@ -27,7 +27,7 @@ from chartgen.composer.tags import FragmentLine, LineMarks
 from chartgen.composer.target import Target, of_kind, with_fragments, with_launchers
 from chartgen.composer.values import ValueRow
 from chartgen.composer.workload import load_workload
-from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.errors import ChartgenError, Problem, UsageError, refuse
 from chartgen.helm.chart import Chart
 from chartgen.helm.gotemplate import split_definitions
 from chartgen.helm.schema import SCHEMA_FILE
@@ -343,8 +343,7 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
                 message = f"template {match[1]!r} is already defined in {sources[first[match[1]]]}"
                 problems.append(Problem(message, sources[name], line, hint="rename it"))
             first.setdefault(match[1], name)
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
 
 
 def _with_used_definitions(

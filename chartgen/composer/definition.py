@@ -15,13 +15,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import chartgen.data
-from chartgen.errors import ChartgenError, Problem
+from chartgen.data import FOLDER
+from chartgen.errors import Problem, refuse
 from chartgen.helm.yaml import Document, Keys, dotted, load_file, read_text, require_map
 
 OWN_FOLDER = Path(__file__).parents[1] / "library"
 _WITHIN = f"{OWN_FOLDER}{os.sep}"
-_SCHEMAS = Path(chartgen.data.__file__).parent / "definitions"
+_SCHEMAS = FOLDER / "definitions"
 _Record = TypeVar("_Record")
 
 
@@ -57,8 +57,7 @@ def read_definition(path: Path, kind: str) -> tuple[Document, dict[str, Any]]:
     """
     document = load_file(path)
     data = require_map(document, path.name)
-    if problems := misfits(document, data, kind):
-        raise ChartgenError(problems)
+    refuse(misfits(document, data, kind))
     return document, one_line_texts(data)
 
 

@@ -14,7 +14,7 @@ from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
 from chartgen.composer.privileges import faults_of_volumes, read_privileges
 from chartgen.composer.slots import SLOTS, SlotText, parse_slot
-from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.errors import ChartgenError, Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys
@@ -100,8 +100,7 @@ def load_fragment(path: Path) -> Fragment:
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
     if not is_builtin(path):
         _ = (fragment.slots, fragment.manifests, fragment.setup)
-        if faults := list(faults_of_volumes(path, fragment.privileges)):
-            raise ChartgenError(faults)
+        refuse(faults_of_volumes(path, fragment.privileges))
     return fragment
 
 
@@ -146,8 +145,7 @@ def check_combination(
         message = f"fragment {fragments[index].name!r} and {fragments[promising[0]].name!r} both promise a transport"
         place = place_of(target, "fragments", fragments[index].name)
         problems.append(target.problem(message, place, "list only one of the two"))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
 
 
 def _contract(document: Document, data: dict[str, Any]) -> Contract | None:
@@ -167,8 +165,7 @@ def _contract(document: Document, data: dict[str, Any]) -> Contract | None:
         problems.append(
             document.problem(message, ("nccl", "device"), "use links for NCCL's own list, device for another plugin's")
         )
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return record_of(Contract, nccl)
 
 
@@ -199,8 +196,7 @@ def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:
             problems.append(Problem("is not a slot that fragments can fill", file, hint=hint))
         elif file.is_dir():
             problems.append(Problem("is a folder, not a file", file))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return slots
 
 
@@ -216,6 +212,5 @@ def _read_folder(path: Path) -> dict[str, str]:
                     "is not a template", file, hint="a template's name ends in .yaml; shared ones go to helpers.tpl"
                 )
             )
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return files

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.definition import is_builtin, read_definition, record_of, source_text
-from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.errors import ChartgenError, Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, load
@@ -133,8 +133,7 @@ def check_part(text: str, path: Path) -> None:
     Raises:
         ChartgenError: Unclosed blocks, or invalid YAML.
     """
-    if problems := gotemplate.check_blocks(text, path):
-        raise ChartgenError(problems)
+    refuse(gotemplate.check_blocks(text, path))
     if path.suffix == ".yaml":
         load(gotemplate.mask(text), path, allow_duplicates=True)
 
@@ -154,6 +153,5 @@ def _read_parts(path: Path) -> dict[str, str]:
         elif file.name not in (*_FILES, "__pycache__") and not file.name.startswith("."):
             hint = did_you_mean(file.name, _FILES)
             problems.append(Problem("is not a file that launchers can have", file, hint=hint))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return parts

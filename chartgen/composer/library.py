@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from chartgen.composer.definition import OWN_FOLDER, is_builtin
 from chartgen.composer.folder_settings import folder_settings
-from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean, refuse
 from chartgen.helm.yaml import load_file, require_map
 
 BUILTIN = OWN_FOLDER
@@ -224,8 +224,7 @@ def _refuse_links_out(path: Path, root: Path) -> None:
         for each in (path, *inner)
         if not Path(os.path.realpath(each)).is_relative_to(real)
     ]
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
 
 
 def _installed(roots: tuple[Path, ...]) -> Library:

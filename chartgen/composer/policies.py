@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from chartgen.composer.definition import read_definition
 from chartgen.composer.library import KINDS
 from chartgen.composer.slots import SLOTS
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, refuse
 from chartgen.helm.schema import check_sound
 from chartgen.helm.yaml import dotted, values_text
 from chartgen.visible import counted
@@ -88,8 +88,7 @@ def _load(path: Path) -> Policy:
         for field in ("labels", "annotations", "variables", "pods")
         for at in _unclosed(policy.data.get(field), (field,))
     ]
-    if problems := problems or [*_refused_parts(policy), *_unsound_schemas(policy)]:
-        raise ChartgenError(problems)
+    refuse(problems or [*_refused_parts(policy), *_unsound_schemas(policy)])
     return policy
 
 
@@ -172,8 +171,7 @@ def wanted(policies: Sequence[Policy]) -> dict[str, Any]:
         for key in fields:
             if key in policy.data:
                 problems += _add(merged, policy.data[key], (key,), policy, owners)
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return merged
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chartgen.composer.definition import source_text
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import Problem, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, load
 
@@ -109,8 +109,7 @@ def read_privileges(document: Document, meta: Mapping[str, Any]) -> dict[str, st
             if SYSTEM_FOLDER in str(error):
                 hint = FORBIDDEN_HINT
             problems.append(document.problem(str(error), ("privileges", text), hint))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return stated
 
 

@@ -13,7 +13,7 @@ from chartgen.composer.expressions import ExpressionError, fields, parse_express
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import Policy, rule_rows
 from chartgen.composer.target import Target
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, refuse
 from chartgen.findings import Severity
 from chartgen.helm.yaml import Document, Keys, load_file, type_name
 
@@ -83,8 +83,7 @@ def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> li
         found += read_rules(fragment.path / FILE, tasks=("train", "test") if fragment.gpu_only else TASKS)
     for policy in target.policies:
         found += policy_rules(policy)
-    if problems := list(_clashes(found)):
-        raise ChartgenError(problems)
+    refuse(_clashes(found))
     return found
 
 
@@ -155,8 +154,7 @@ def _named(row: Any, policy: str) -> Any:
 def _rules(
     document: Document, rows: list[tuple[Keys, Any]], launcher: str, tasks: tuple[str, ...]
 ) -> tuple[ValuesRule, ...]:
-    if problems := list(_misfits(document, rows)):
-        raise ChartgenError(problems)
+    refuse(_misfits(document, rows))
     first: dict[str, dict[str, Any]] = {}
     rules = []
     for at, row in rows:

@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import chartgen.data
-from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.data import FOLDER
+from chartgen.errors import Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, Plain, load, type_name
 
@@ -36,13 +36,12 @@ class SlotKind(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
-_DATA = Path(chartgen.data.__file__).parent
-SLOTS = {name: SlotKind(**row) for name, row in json.loads((_DATA / "slots.json").read_bytes()).items()}
+SLOTS = {name: SlotKind(**row) for name, row in json.loads((FOLDER / "slots.json").read_bytes()).items()}
 
 
 def slot_example(slot: str) -> str:
     """Return a complete file of a slot."""
-    return (_DATA / "slots" / slot).read_text(encoding="utf-8")
+    return (FOLDER / "slots" / slot).read_text(encoding="utf-8")
 
 
 class Segment(NamedTuple):
@@ -87,8 +86,7 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: boo
     """
     text = text if text.endswith("\n") or not text else text + "\n"
     problems = gotemplate.check_blocks(text, path)
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     kind = SLOTS[slot]
     if kind.shape in ("shell", "template"):
         return SlotText(slot, fragment, path, (Segment(text, 1, (), always=False, meaning=text),), gpu_only)
@@ -96,11 +94,9 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: boo
     # the branches of a block, or two blocks that exclude each other, may repeat a key
     document = load(gotemplate.mask(text), path, allow_duplicates=bool(_openings(text)))
     problems += _check_shape(kind, slot, document)
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     segments = tuple(_segments(kind, text, document))
-    if repeated := _repeats(kind, segments, path):
-        raise ChartgenError(repeated)
+    refuse(_repeats(kind, segments, path))
     return SlotText(slot, fragment, path, segments, gpu_only)
 
 
@@ -130,8 +126,7 @@ def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
             segments.append(segment)
             for key, line in segment.keys:
                 owners.setdefault(key, _Owner(text, segment, segments, line))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return kept
 
 

@@ -17,7 +17,7 @@ from chartgen.composer.launcher import Launcher, load_launcher
 from chartgen.composer.library import Library, open_library
 from chartgen.composer.policies import Policy, load_policies
 from chartgen.composer.workload import Workload, load_workload
-from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean, refuse
 from chartgen.helm.yaml import Document
 
 if TYPE_CHECKING:
@@ -229,8 +229,7 @@ def _whole(paths: Sequence[Path]) -> tuple[Document, dict[str, Any]]:
         document, own = read_definition(path, "target")
         meta = extended(meta, own, document)
         whole = {key: value for key, value in meta.items() if key not in ("extends", "launchers")}
-        if problems := misfits(document, whole, "target"):
-            raise ChartgenError(problems)
+        refuse(misfits(document, whole, "target"))
     return document, meta
 
 
@@ -347,6 +346,5 @@ def _own_gpus(document: Document, meta: dict[str, Any]) -> dict[str, Gpu]:
         for name, machine in meta["machines"].items()
         if machine["gpu"] not in known
     ]
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return own

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chartgen.composer.schema import ENCODE, read_schema
-from chartgen.errors import ChartgenError, did_you_mean
+from chartgen.errors import did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, Plain, load, require_map
@@ -95,8 +95,7 @@ def check_parts(parts: Sequence[Part]) -> None:
             own[keys] = part.path
         owners = own | owners
         maps = {keys[0]: path for keys, path in own.items() if len(keys) > 1} | maps
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
 
 
 def _owned(data: dict[str, Plain]) -> Iterator[Keys]:
@@ -130,8 +129,7 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
         else:
             table[keys] = table[keys]._replace(default=ENCODE(value))
             edits.append((*span, table[keys].default))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text, list(table.values())

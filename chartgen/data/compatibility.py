@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from chartgen.helm.yaml import load_file, require_map
+from chartgen.data import table
 
 # A floor as a share of a measured figure: NVIDIA/aicr @ bc05c6b, validators/performance, tolerates a tenth too.
 _MARGIN = 0.9
-_LOCK = Path(__file__).parent / "compat.yaml"
 
 
 @lru_cache(maxsize=1)
@@ -20,9 +18,8 @@ def lock() -> dict[str, Any]:
 
     Each floor also has `busbw`, the required GB/s, and `basis`, its meaning and source.
     """
-    found: dict[str, Any] = dict(require_map(load_file(_LOCK), "the compatibility lock"))
-    found["floors"] = [{**row, **_floor(row)} for row in found["floors"]]
-    return found
+    found = table("compat")
+    return {**found, "floors": [{**row, **_floor(row)} for row in found["floors"]]}
 
 
 def _floor(row: dict[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from chartgen.helm.yaml import load_file, require_map
-
-_FILE = Path(__file__).parent / "models.yaml"
+from chartgen.data import table
 
 
 class Matrix(NamedTuple):
@@ -209,19 +206,17 @@ def _plain(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _names() -> Mapping[str, str]:
-    return {_plain(each): name for name, row in _rows().items() for each in (name, *row.get("aliases", ()))}
+    return {
+        _plain(each): name
+        for name, row in table("models")["models"].items()
+        for each in (name, *row.get("aliases", ()))
+    }
 
 
 @lru_cache(maxsize=1)
 def all_architectures() -> Mapping[str, Architecture]:
     """Read all models."""
-    return {name: _architecture(name, row) for name, row in _rows().items()}
-
-
-@lru_cache(maxsize=1)
-def _rows() -> Mapping[str, Any]:
-    models: Any = require_map(load_file(_FILE), _FILE.name)["models"]
-    return dict(models)
+    return {name: _architecture(name, row) for name, row in table("models")["models"].items()}
 
 
 def _architecture(name: str, row: dict[str, Any]) -> Architecture:
