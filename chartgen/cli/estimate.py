@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.options import (
-    decided,
-    find_chart,
-    library,
-    output_option,
-    path_option,
-    read_values,
-    values_options,
-)
+from chartgen.cli.job import FolderCommand, GivenJob
+from chartgen.cli.options import Amount, job_options, output_option
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
@@ -28,47 +19,19 @@ if TYPE_CHECKING:
     from chartgen.estimator import Estimate, Range, StepTime
 
 _MOST = 1e18  # tokens, or a price; more is a mistake
-_THOUSANDS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_TOKENS = Amount(
+    "a number of tokens such as 300B or 1.5T", {"": 1, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}, least=1, most=_MOST
+)
+_PRICE = Amount("a price such as 2.5", {"": 1}, most=_MOST)
 
 
-class TokenCount(click.ParamType[float]):
-    """A number of tokens such as 300B or 1.5T."""
-
-    name = "tokens"
-
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse a number of tokens."""
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMBT]?)", str(value).upper())
-        tokens = float(found[1]) * _THOUSANDS[found[2]] if found else 0
-        if not 0 < tokens <= _MOST:
-            self.fail(f"{value!r} is not a number of tokens such as 300B or 1.5T", param, ctx)
-        return tokens
-
-
-class Price(click.FloatRange):
-    """A price that JSON can express."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse a number in its range; nan is in every range."""
-        found: float = super().convert(value, param, ctx)
-        return self.fail(f"{value!r} is not a price", param, ctx) if math.isnan(found) else found
-
-
-@click.command()
+@click.command(cls=FolderCommand)
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True, shell_complete=complete_target)
-@values_options
-@click.option("--tokens", type=TokenCount(), help="Tokens of the whole training, such as 1T: adds days and cost.")
-@click.option("--price", type=Price(min=0, max=_MOST), help="Price of one GPU for an hour; default: a list price.")
+@job_options
+@click.option("--tokens", type=_TOKENS, help="Tokens of the whole training, such as 1T: adds days and cost.")
+@click.option("--price", type=_PRICE, help="Price of one GPU for an hour; default: a list price.")
 @output_option
-@path_option
-def estimate(
-    targets: tuple[str, ...],
-    tokens: float | None,
-    price: float | None,
-    output: str,
-    path: tuple[Path, ...],
-    **options: Any,
-) -> None:
+def estimate(job: GivenJob, targets: tuple[str, ...], tokens: float | None, price: float | None, output: str) -> None:
     """Estimate how fast a job will train, without a cluster.
 
     Each figure has a range that 80 % of measured runs keep; it is wider for a model, GPU or layout that no measured run
@@ -80,14 +43,12 @@ def estimate(
       chartgen estimate gke-a3mega gke-a4 oke-h100 --preset llama3-70b --set nodes=8 --tokens 1T
     """
     from chartgen.checks.speed import JobSpeed, budget_of, speed_on
-    from chartgen.composer.target import load_target
     from chartgen.errors import ChartgenError
 
     found = []
     for name in targets:
         try:
-            values = decided(find_chart(name, path, values_only=True), read_values(dict(options), name))
-            speed = speed_on(load_target(name, library(path)), values)
+            speed = speed_on(*replace(job, target=name).decided())
         except ChartgenError as error:
             if len(targets) == 1:
                 raise

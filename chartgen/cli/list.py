@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import library, note, output_option, path_option, show_table
-from chartgen.cli.output import show_answer
+from chartgen.cli.job import library
+from chartgen.cli.options import output_option, path_option
+from chartgen.cli.output import note, show_answer, show_table
 
 if TYPE_CHECKING:
     from chartgen.composer.library import Library, ListRow

@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from chartgen.visible import harmless
+from chartgen.visible import harmless, one_line
 
 if TYPE_CHECKING:
-    from chartgen.findings import Rule
+    from chartgen.findings import Finding, Rule
 
 # Codes that click writes for chartgen's own colours and weights; forged ones can only colour text.
 _STYLE = re.compile(r"(\x1b\[(?:0|1|31|32|33|36)m)")
@@ -97,12 +96,47 @@ def show_answer(schema: str, facts: Any, *, stream: bool = False, secrets: bool 
         stream: Whether it is one of several, each on a line of its own.
         secrets: Whether it keeps its secrets, because a program runs with them.
     """
+    import json
+
     from chartgen.answers import answer
     from chartgen.masking import masked_value
 
     data = answer(schema, facts)
     text = json.dumps(data if secrets else masked_value(data), indent=None if stream else 2, allow_nan=False)
     emit(harmless(text))  # the same data: escapes are written as JSON escapes
+
+
+def note(line: str) -> None:
+    """Print a line of progress to stderr."""
+    click.echo(f"{click.style('>', fg='cyan')} {one_line(line)}", err=True)
+
+
+def show_warnings(findings: Iterable[Finding]) -> None:
+    """Print warnings and failed checks among findings to stderr."""
+    for finding in findings:
+        if finding.severity != "error":
+            click.echo(f"{click.style(finding.severity, fg='yellow')}: {one_line(str(finding))}", err=True)
+
+
+def show_plan(lines: Iterable[tuple[str, str]]) -> None:
+    """Print the lines of a plan, label and text, to stderr."""
+    click.echo("Plan", err=True)
+    for label, text in lines:
+        click.echo(f"  {label:<11} {one_line(text)}", err=True)
+
+
+def show_table(rows: list[tuple[str, str]]) -> None:
+    """Print rows of name and text, wrapped to the terminal but not at hyphens of names, so that they can be copied."""
+    import shutil
+    import textwrap
+
+    # in a file, lines that every terminal shows
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    first = min(max((len(name) for name, _ in rows), default=0), 30) + 2
+    for name, text in rows:
+        lines = textwrap.wrap(text, max(width - first, 20), break_on_hyphens=False, break_long_words=False)
+        start = f"{name:<{first}}" if len(name) < first else f"{name}\n{'':{first}}"
+        click.echo((start + f"\n{'':{first}}".join(lines)).rstrip())
 
 
 def known_rules() -> list[Rule]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from chartgen.cli.completion import complete_definition, complete_target
-from chartgen.cli.options import library, output_option, path_option, show_table
-from chartgen.cli.output import emit, show_answer
+from chartgen.cli.job import library
+from chartgen.cli.options import output_option, path_option
+from chartgen.cli.output import emit, show_answer, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import (
-    any_release_argument,
-    context_option,
-    namespace_option,
-    note,
-    open_place,
-    output_option,
-    price_option,
-)
-from chartgen.cli.output import show_answer, steer
+from chartgen.cli.options import GivenPlace, any_release_argument, output_option, place_options, price_option
+from chartgen.cli.output import note, show_answer, steer
 from chartgen.visible import harmless
 
 if TYPE_CHECKING:
@@ -38,20 +30,13 @@ _CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: up to the first line, then erase to the en
 
 @click.command()
 @any_release_argument
-@namespace_option
+@place_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="Without a release: those of all namespaces.")
-@context_option
 @price_option
 @click.option("--follow", is_flag=True, help="Wait until the run has finished (exit 0) or failed (exit 1).")
 @output_option
 def status(
-    release: str | None,
-    namespace: str,
-    all_namespaces: bool,
-    context: str | None,
-    price: float | None,
-    follow: bool,
-    output: str,
+    release: str | None, where: GivenPlace, all_namespaces: bool, price: float | None, follow: bool, output: str
 ) -> None:
     """Show the state of a release: why it waits, its progress, which rank failed first.
 
@@ -73,7 +58,7 @@ def status(
         raise click.UsageError("--follow needs a release")
     if release is not None and all_namespaces:
         raise click.UsageError("--all-namespaces is for the table of all releases; leave out the release, or use -n")
-    with open_place(context, namespace) as (cluster, place):
+    with where.open() as (cluster, place):
         if release is None:
             show_all(cluster, "" if all_namespaces else place.namespace, output, price)
             return

@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import (
-    Duration,
-    context_option,
-    namespace_option,
-    note,
-    open_place,
-    output_option,
-    price_option,
-)
-from chartgen.cli.output import show_answer
+from chartgen.cli.options import DURATION, GivenPlace, output_option, place_options, price_option
+from chartgen.cli.output import note, show_answer
 from chartgen.cli.status import Screen, overview, show_new, unread
 from chartgen.visible import counted
 
@@ -30,24 +22,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@namespace_option
+@place_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="The releases of all namespaces.")
-@context_option
-@click.option(
-    "--every", type=Duration(), default="5s", show_default=True, metavar="TIME", help="Time between two looks."
-)
+@click.option("--every", type=DURATION, default="5s", show_default=True, metavar="TIME", help="Time between two looks.")
 @click.option("--count", type=click.IntRange(min=1), help="Stop after so many looks; default: on Ctrl-C.")
 @price_option
 @output_option
 def top(
-    *,
-    namespace: str,
-    all_namespaces: bool,
-    context: str | None,
-    every: float,
-    count: int | None,
-    price: float | None,
-    output: str,
+    where: GivenPlace, *, all_namespaces: bool, every: float, count: int | None, price: float | None, output: str
 ) -> None:
     """Show all releases of chartgen's charts, one row each, and refresh them until Ctrl-C.
 
@@ -66,13 +48,13 @@ def top(
 
     screen, answered = Screen(), False
     noted: set[str] = set()
-    with open_place(context, namespace) as (cluster, place):
-        where = "" if all_namespaces else place.namespace
+    with where.open() as (cluster, place):
+        namespace = "" if all_namespaces else place.namespace
         try:
             for look in forever(1):
                 refused: list[Problem] = []
                 try:
-                    readouts = list(read_releases(cluster, where, refused=refused.append))
+                    readouts = list(read_releases(cluster, namespace, refused=refused.append))
                 except ChartgenError as error:
                     if not is_passing(error) or (look == count and not answered):
                         raise
@@ -80,7 +62,7 @@ def top(
                 else:
                     answered = True
                     unknown = [*unread(readouts), *map(str, refused)]
-                    _show(readouts, unknown, where, price, screen if output == "text" else None)
+                    _show(readouts, unknown, namespace, price, screen if output == "text" else None)
                     if output == "json":
                         show_new(unknown, noted, note)
                 if look == count:

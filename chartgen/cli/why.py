@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from chartgen.cli.completion import complete_release_or_file
-from chartgen.cli.options import context_option, namespace_option, open_place, output_option
+from chartgen.cli.options import GivenPlace, output_option, place_options
 from chartgen.cli.output import show_answer
 from chartgen.errors import MissingToolError, Problem
 from chartgen.visible import one_line
@@ -16,10 +16,9 @@ from chartgen.visible import one_line
 
 @click.command()
 @click.argument("places", nargs=-1, required=True, metavar="RELEASE|PATH...", shell_complete=complete_release_or_file)
-@namespace_option
-@context_option
+@place_options
 @output_option
-def why(places: tuple[str, ...], *, namespace: str, context: str | None, output: str) -> None:
+def why(places: tuple[str, ...], where: GivenPlace, output: str) -> None:
     """Show why a run ended or hangs: the first cause, its rank and machine, the lines that show it, what to do.
 
     PATH is a log (gzip too), a dump of PyTorch's Flight Recorder, or a folder of both, from any cluster; the kernel's
@@ -40,7 +39,7 @@ def why(places: tuple[str, ...], *, namespace: str, context: str | None, output:
 
         check_name(places[0])
         try:
-            with open_place(context, namespace) as (cluster, place):
+            with where.open() as (cluster, place):
                 found = explain_release(cluster, places[0], place.namespace)
         except MissingToolError as error:
             raise MissingToolError([Problem("no such file or folder", paths[0]), *error.problems]) from None
