@@ -16,13 +16,21 @@ from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
     from chartgen.checks.speed import Budget, JobSpeed
-    from chartgen.estimator import Estimate, Range, StepTime
+    from chartgen.estimator import Estimate
 
 _MOST = 1e18  # tokens, or a price; more is a mistake
 _TOKENS = Amount(
     "a number of tokens such as 300B or 1.5T", {"": 1, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}, least=1, most=_MOST
 )
 _PRICE = Amount("a price such as 2.5", {"": 1}, most=_MOST)
+# Key of an answer -> figure of an estimate.
+_FIGURES = {
+    "stepSeconds": "step_seconds",
+    "tokensPerSecondPerGpu": "tokens_per_second_per_gpu",
+    "tflopsPerGpu": "tflops_per_gpu",
+    "mfu": "mfu",
+    "made": "made",
+}
 
 
 @click.command(cls=FolderCommand)
@@ -68,17 +76,14 @@ def estimate(job: GivenJob, targets: tuple[str, ...], tokens: float | None, pric
 
 
 def _row(speed: JobSpeed, budget: Budget | None) -> dict[str, Any]:
-    found = speed.estimate
-    names = {"target": speed.target, "machineType": speed.machine_type, "gpu": speed.gpu, "gpus": speed.gpus}
     return {
-        **names,
+        "target": speed.target,
+        "machineType": speed.machine_type,
+        "gpu": speed.gpu,
+        "gpus": speed.gpus,
         "tokensPerStep": speed.tokens_per_step,
-        "stepSeconds": found and found.step_seconds,
-        "tokensPerSecondPerGpu": found and found.tokens_per_second_per_gpu,
-        "tflopsPerGpu": found and found.tflops_per_gpu,
-        "mfu": found and found.mfu,
-        "made": found and found.made,
-        "unmeasured": found.unmeasured if found else (),
+        **{key: getattr(speed.estimate, name, None) for key, name in _FIGURES.items()},
+        "unmeasured": speed.estimate.unmeasured if speed.estimate else (),
         "reason": speed.reason,
         "budget": budget,
     }
@@ -89,48 +94,34 @@ def _show(speed: JobSpeed, budget: Budget | None) -> None:
     if speed.estimate is None:
         click.echo(f"  no estimate: {speed.reason}")
         return
-    _show_figures(speed.estimate)
-    if budget:
-        click.echo(f"  {'training':10} {_range(budget.days)} days, {_range(budget.gpu_hours)} GPU hours")
-        for label, text in _cost(budget, speed.machine_type):
-            click.echo(f"  {label:10} {text}")
+    for label, text in (*_figures(speed.estimate), *(_training(budget, speed.machine_type) if budget else ())):
+        click.echo(f"  {label:10} {text}")
 
 
-def _show_figures(found: Estimate) -> None:
-    speed = f"{_range(found.tokens_per_second_per_gpu)} tokens/s for each GPU"
+def _figures(found: Estimate) -> Iterator[tuple[str, str]]:
+    from chartgen.checks.speed import range_text
+
+    yield "step", f"{range_text(found.step_seconds)} s"
     share = f"{found.tflops_per_gpu.middle:.0f} TFLOP/s, MFU {found.mfu.middle:.0%}"
-    click.echo(f"  {'step':10} {_range(found.step_seconds)} s")
-    click.echo(f"  {'speed':10} {speed}; {share}")
-    click.echo(f"  {'made of':10} {_parts(found.made)}")
-    for what in found.unmeasured:
-        click.echo(f"  {'wider':10} not measured: {what}")
+    yield "speed", f"{range_text(found.tokens_per_second_per_gpu)} tokens/s for each GPU; {share}"
+    parts = {name: getattr(found.made, name) for name in ("compute", "exposed_communication", "bubble", "other")}
+    shares = [f"{name.replace('_', ' ')} {seconds / found.made.seconds:.0%}" for name, seconds in parts.items()]
+    yield "made of", ", ".join(shares)
+    yield from (("wider", f"not measured: {what}") for what in found.unmeasured)
 
 
-def _parts(made: StepTime) -> str:
-    names = {
-        "compute": made.compute,
-        "exposed communication": made.exposed_communication,
-        "bubble": made.bubble,
-        "other": made.other,
-    }
-    return ", ".join(f"{name} {seconds / made.seconds:.0%}" for name, seconds in names.items())
+def _training(budget: Budget, machine: str) -> Iterator[tuple[str, str]]:
+    from chartgen.checks.speed import range_text
 
-
-def _cost(budget: Budget, machine: str) -> Iterator[tuple[str, str]]:
+    yield "training", f"{range_text(budget.days)} days, {range_text(budget.gpu_hours)} GPU hours"
     if budget.cost is None:
         from chartgen.data.prices import why_unpriced
 
         yield "cost", f"no public price ({why_unpriced(machine) or 'unknown'}): give yours with --price"
         return
-    yield "cost", f"{_range(budget.cost)} at {budget.price:g} for a GPU and hour"
+    yield "cost", f"{range_text(budget.cost)} at {budget.price:g} for a GPU and hour"
     if budget.price_source:
         yield "price", budget.price_source
-
-
-def _range(found: Range) -> str:
-    from chartgen.checks.speed import range_text
-
-    return range_text(found)
 
 
 def _compare(found: list[tuple[JobSpeed, Budget | None]]) -> None:
