@@ -13,9 +13,8 @@ from typing import Any
 import click
 
 from chartgen import __version__
-from chartgen.cli.output import guarded
+from chartgen.cli.output import guarded, remark
 from chartgen.errors import ChartgenError, Problem, did_you_mean
-from chartgen.visible import one_line
 
 _EPILOG = """\b
 Examples:
@@ -98,7 +97,7 @@ class _Group(click.Group):
         except OSError as error:
             found = ChartgenError(Problem(error.strerror or str(error), error.filename))
         for problem in found.problems:
-            click.echo(f"{click.style('error', fg='red')}: {one_line(str(problem))}", err=True)
+            remark("error", problem, "red")
         sys.exit(found.exit_code)
 
 

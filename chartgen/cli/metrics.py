@@ -10,9 +10,9 @@ import click
 
 from chartgen.cli.completion import complete_gpu, complete_model, complete_release_or_file, complete_target
 from chartgen.cli.job import GivenJob
-from chartgen.cli.options import GivenPlace, job_options, place_options
-from chartgen.cli.output import emit, note, show_answer
-from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
+from chartgen.cli.options import GivenPlace, job_options, named_release, place_options
+from chartgen.cli.output import emit, note, remark, show_answer
+from chartgen.errors import ChartgenError, Problem, UsageError
 
 if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 # Option -> fact that it sets.
 _FACTS = {
-    "batch": "batch",
+    **{name: name for name in ("batch", "gpus", "machines", "precision")},
     "sequence": "sequenceLength",
-    "gpus": "gpus",
-    "machines": "machines",
-    "precision": "precision",
     "model_flops": "flops",
 }
 _COUNT = click.IntRange(min=1)
@@ -105,7 +102,8 @@ def metrics(
     fail_below, baselines = options["fail_below"], options["baselines"]
     if fail_below is not None and not baselines:
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
-    log, facts = _open_release(logs[0], where) if _is_release(logs) else (read_logs(logs, _patterns(job.values)), [])
+    release = named_release(logs)
+    log, facts = _open_release(release, where) if release else (read_logs(logs, _patterns(job.values)), [])
     if not len(log.track):
         _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
@@ -115,11 +113,11 @@ def metrics(
     compared = others[0].comparison if others else None
     if output == "text" and not prometheus and options["run"] is None:
         _show_runs(log, wanted)
-    labels = {"release": logs[0]} if _is_release(logs) else {}
+    labels = {"release": release} if release else {}
     _print(figures, others, "prometheus" if prometheus else output, labels)
-    _draw(figures, logs[0] if _is_release(logs) else Path(figures.log.places[0]).name, options, others)
+    _draw(figures, release or Path(figures.log.places[0]).name, options, others)
     for notice in figures.notices:
-        click.echo(f"{click.style(notice.severity, fg='yellow')}: {notice}", err=True)
+        remark(notice.severity, notice)
     if compared and compared.other and fail_below is not None:
         problem = f"--fail-below does not judge runs that differ: {'; '.join(compared.notes)}"
         raise ChartgenError(
@@ -150,23 +148,11 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
         note(f"wrote {options['plot']}")
 
 
-def _is_release(logs: tuple[str, ...]) -> bool:
-    """Report whether a name is meant for a release: one word that is not a file and does not look like one."""
-    name = logs[0]
-    return len(logs) == 1 and name != "-" and not Path(name).exists() and "/" not in name and "." not in name
-
-
 def _open_release(release: str, where: GivenPlace) -> tuple[Log, list[tuple[str, Any]]]:
-    from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.training_log import read_release
 
-    check_name(release)
-    try:
-        with where.open() as (cluster, place):
-            log, facts = read_release(cluster, release, place.namespace, progress=note)
-    except MissingToolError:
-        note(f"no file {release}; reading the log of release {release}")
-        raise
+    with where.open_for(release) as (cluster, place):
+        log, facts = read_release(cluster, release, place.namespace, progress=note)
     return log, [(f"release {release}", facts)]
 
 

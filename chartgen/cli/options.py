@@ -122,6 +122,30 @@ class GivenPlace:
         with connect(context=self.context) as cluster:
             yield cluster, Place(self.namespace or cluster.namespace, context=self.context)
 
+    @contextmanager
+    def open_for(self, release: str) -> Iterator[tuple[Cluster, Place]]:
+        """Connect for a release whose name may have been meant for a file.
+
+        Raises:
+            MissingToolError: No cluster answers; the first problem is that there is no such file.
+        """
+        from chartgen.errors import MissingToolError, Problem
+        from chartgen.releases.helm_release import check_name
+
+        check_name(release)
+        try:
+            with self.open() as opened:
+                yield opened
+        except MissingToolError as error:
+            raise MissingToolError([Problem("no such file or folder", release), *error.problems]) from None
+
+
+def named_release(places: tuple[str, ...]) -> str:
+    """Return the release that arguments mean: one word that is not a file and does not look like one; else empty."""
+    name = places[0]
+    is_file = len(places) > 1 or name == "-" or "/" in name or "." in name or Path(name).exists()
+    return "" if is_file else name
+
 
 def place_options(command: Command) -> Command:
     """Add `--namespace` and `--context`; they reach the command as `where`."""

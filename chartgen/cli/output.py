@@ -111,11 +111,16 @@ def note(line: str) -> None:
     click.echo(f"{click.style('>', fg='cyan')} {one_line(line)}", err=True)
 
 
+def remark(word: str, text: object, colour: str = "yellow") -> None:
+    """Print a line to stderr that begins with a coloured word, such as `warning`."""
+    click.echo(f"{click.style(word, fg=colour)}: {one_line(str(text))}", err=True)
+
+
 def show_warnings(findings: Iterable[Finding]) -> None:
     """Print warnings and failed checks among findings to stderr."""
     for finding in findings:
         if finding.severity != "error":
-            click.echo(f"{click.style(finding.severity, fg='yellow')}: {one_line(str(finding))}", err=True)
+            remark(finding.severity, finding)
 
 
 def show_plan(lines: Iterable[tuple[str, str]]) -> None:

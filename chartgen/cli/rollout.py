@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.options import DURATION, Command, output_option, place_options, with_options
-from chartgen.cli.output import note, show_answer
+from chartgen.cli.output import note, remark, show_answer
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster
@@ -57,7 +57,7 @@ def show_preview(rollout: Rollout, output: str) -> None:
         return
     _show_changes(rollout)
     for loss in rollout.preview.losses:
-        click.echo(f"{click.style('lost', fg='red')}: {loss}", err=True)
+        remark("lost", loss, "red")
     note(f"dry run: the API server accepts every object of this {rollout.action}; nothing was changed")
 
 
@@ -100,7 +100,7 @@ def agree_to(action: str, release: str, lost: list[LostWork], *, lose: bool) -> 
     from chartgen.errors import Problem, UsageError
 
     for loss in lost:
-        click.echo(f"{click.style('lost', fg='red')}: {loss}", err=True)
+        remark("lost", loss, "red")
     if lose or not lost:
         return
     if not can_ask():

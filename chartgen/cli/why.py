@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from chartgen.cli.completion import complete_release_or_file
-from chartgen.cli.options import GivenPlace, output_option, place_options
+from chartgen.cli.options import GivenPlace, named_release, output_option, place_options
 from chartgen.cli.output import show_answer
-from chartgen.errors import MissingToolError, Problem
 from chartgen.visible import one_line
 
 
@@ -32,19 +31,13 @@ def why(places: tuple[str, ...], where: GivenPlace, output: str) -> None:
     from chartgen.masking import masked
     from chartgen.releases.why.explanation import describe_explanation, explain_files
 
-    paths = [Path(place) for place in places]
-    if len(paths) == 1 and not paths[0].exists() and "/" not in places[0] and "." not in places[0]:
-        from chartgen.releases.helm_release import check_name
+    if release := named_release(places):
         from chartgen.releases.status.explained import explain_release
 
-        check_name(places[0])
-        try:
-            with where.open() as (cluster, place):
-                found = explain_release(cluster, places[0], place.namespace)
-        except MissingToolError as error:
-            raise MissingToolError([Problem("no such file or folder", paths[0]), *error.problems]) from None
+        with where.open_for(release) as (cluster, place):
+            found = explain_release(cluster, release, place.namespace)
     else:
-        found = explain_files(paths)
+        found = explain_files([*map(Path, places)])
     if output == "json":
         show_answer("explanation/v1", found)
     else:
