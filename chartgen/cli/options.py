@@ -127,7 +127,7 @@ class GivenPlace:
         """Connect for a release whose name may have been meant for a file.
 
         Raises:
-            MissingToolError: No cluster answers; the first problem is that there is no such file.
+            MissingToolError: No cluster answers; another problem reports that the file is missing.
         """
         from chartgen.errors import MissingToolError, Problem
         from chartgen.releases.helm_release import check_name
