@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -21,9 +20,10 @@ if TYPE_CHECKING:
 
 # Codes that click writes for chartgen's own colours and weights; forged ones can only colour text.
 _STYLE = re.compile(r"(\x1b\[(?:0|1|31|32|33|36)m)")
+_PASSED_ON = ("closed", "encoding", "errors", "fileno", "flush", "isatty", "writable")
 
 
-class Guard(io.TextIOBase):
+class Guard:
     """A text stream for people: neutralizes text that would control a terminal or a CI runner.
 
     Args:
@@ -33,16 +33,6 @@ class Guard(io.TextIOBase):
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """Return the encoding of the stream."""
-        return self.stream.encoding or "utf-8"
-
-    @property
-    def errors(self) -> str:  # type: ignore[override]
-        """Return the stream's handling of encoding errors."""
-        return self.stream.errors or "strict"
-
     def write(self, text: str | bytes, /) -> int:
         """Write a text; click writes completions as bytes."""
         text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
@@ -51,21 +41,10 @@ class Guard(io.TextIOBase):
         self.stream.write("".join(parts))
         return len(text)
 
-    def flush(self) -> None:
-        """Flush the stream."""
-        self.stream.flush()
-
-    def isatty(self) -> bool:
-        """Report whether the stream is a terminal."""
-        return self.stream.isatty()
-
-    def fileno(self) -> int:
-        """Return the stream's file descriptor."""
-        return self.stream.fileno()
-
-    def writable(self) -> bool:
-        """Report that the stream is writable."""
-        return True
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PASSED_ON:  # all else, such as `buffer` and `writelines`, writes past the guard
+            raise AttributeError(name)
+        return getattr(self.stream, name)
 
 
 @contextmanager
