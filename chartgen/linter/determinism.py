@@ -45,6 +45,12 @@ def banned_in(template: str) -> Iterator[tuple[int, str]]:
             yield action.line + code.count("\n", 0, match.start()), match[0]
 
 
+def lookups(chart: Chart) -> set[str]:
+    """Return the templates of a chart, and of unpacked subcharts, that may ask a cluster for objects."""
+    texts = {path: text for path, text in chart.files.items() if "templates/" in path and "lookup" in text}
+    return {path for path, text in texts.items() if any(name == "lookup" for _, name in banned_in(text))}
+
+
 def builds_differ(chart: Chart) -> Iterator[Finding]:
     """Compose a chart of a known target again and compare: the chart or its sources may have changed since."""
     origin = origin_of(chart)
@@ -96,13 +102,15 @@ def asks_for_upgrade(chart: Chart) -> bool:
 def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest], when: str) -> Iterator[Finding]:
     """Report each object that differs between two renders of the same values.
 
-    Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it.
+    Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it. An upgrade in a
+    cluster may keep what a template finds with `lookup`: such templates are left out.
 
     Args:
         one: The objects of the first render.
         other: The objects of the second render.
-        when: How the second render was made: `AGAIN` or `UPGRADED`.
+        when: How the second render was made: `EVERY_RENDER` or `UPGRADED`.
     """
+    keeping = lookups(chart)
     shared = {*map(_key, one)} & {*map(_key, other)}
     ours, theirs = _keyed(one, shared), _keyed(other, shared)
     for key in dict.fromkeys((*ours, *theirs)):
@@ -111,11 +119,19 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
         notes = [metadata(manifest.data).get("annotations") or {} for manifest in (left, right) if manifest]
         if found is None or any(_HOOK in note for note in notes) or (not right and _may_go(found, notes[0])):
             continue
+        if _is_kept(chart.files.get(found.template, ""), found.template, keeping):
+            continue
         if left is None or right is None:
             yield _finding(chart, found, (), f"is there or not {when}")
         elif fields := list(islice(_fields(left.data, right.data), _MOST)):
             fields_text = ", ".join(spelled(at) for at in fields)
             yield _finding(chart, left, fields[0], f"{fields_text} {'differ' if fields[1:] else 'differs'} {when}")
+
+
+def _is_kept(template: str, path: str, keeping: set[str]) -> bool:
+    """Report whether a template may find with `lookup` what differs: itself, by a helper or by a sum of another."""
+    helped = any(other.endswith(".tpl") for other in keeping)
+    return path in keeping or helped or bool(keeping and ".Template.BasePath" in template)
 
 
 def _may_go(manifest: Manifest, notes: Mapping[str, object]) -> bool:

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
@@ -67,14 +67,20 @@ class Rendering:
     kubernetes: str
     text: str
 
-    @cached_property
+    @property
     def manifests(self) -> list[Manifest]:
         """Return its objects.
 
         Raises:
             ChartgenError: A document that is not valid YAML, or not a map.
         """
-        return [manifest for manifest in manifests(self.text) if isinstance(manifest.document.data, dict)]
+        return _manifests(self.text)
+
+
+@lru_cache(maxsize=64)
+def _manifests(text: str) -> list[Manifest]:
+    """Read each text once: renders for two Kubernetes versions are mostly equal."""
+    return [manifest for manifest in manifests(text) if isinstance(manifest.document.data, dict)]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chartgen.checks import check, unanswered
 from chartgen.checks.automatic import decide
@@ -38,15 +38,15 @@ from chartgen.linter.determinism import (
     banned_functions,
     builds_differ,
     differences,
+    lookups,
 )
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
-from chartgen.linter.lookups import answered, looks_up
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
 from chartgen.linter.placement import fitting, labelled, placed_pods, tolerated, unselected_labels
 from chartgen.linter.policy import Reasons
-from chartgen.linter.render import NAMES, Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
+from chartgen.linter.render import Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import FOREIGN, foreign_references
 from chartgen.linter.selection import without_reason
@@ -204,7 +204,7 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
         elif several:
             work.start(Preset(SEVERAL, several.data))
     if subject.bare:
-        for each in each_machine_type(chart, work.started(), site):
+        for each in each_machine_type(chart, [each.preset.data for each in work.started], site):
             if isinstance(each, Finding):
                 yield each
             else:
@@ -247,15 +247,23 @@ def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
     yield from inspection.findings("release size")
 
 
+class _Started(NamedTuple):
+    """Running Helms for one set of values, and whether to compare another render with theirs."""
+
+    preset: Preset
+    is_compared: bool
+    lint: Future[list[Finding]] | None
+    templates: list[Future[Rendering | RefusedRender]]
+
+
 class _Work:
     """Helm's tasks for one chart without its missing dependencies, and their results."""
 
     def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
         self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
-        self.library = _is_library(chart)
-        self.lints: list[tuple[Preset, Future[list[Finding]]]] = []
-        self.templates: list[tuple[Preset, list[Future[Rendering | RefusedRender]]]] = []
-        self.machines: list[Future[Rendering | RefusedRender]] = []
+        self.is_library = _head(chart).get("type") == "library"
+        self.asks_cluster = bool(lookups(chart))
+        self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
 
     def start(self, preset: Preset, *, once: bool = False) -> None:
@@ -267,87 +275,56 @@ class _Work:
         The lint of Helm 3 always applies a schema (3.22.0, pkg/lint/rules/values.go), so it is left out if a schema
         must not be used.
         """
-        if once:
-            self.machines.append(self.renderer.template(preset, self.versions[-1]))
-            return
-        if self.renderer.schemas or self.renderer.helm.version >= (4,):
-            self.lints.append((preset, self.renderer.lint(preset.data, self.versions[-1])))
-        if not self.library:
-            running = [self.renderer.template(preset, version) for version in self.versions]
-            self.templates.append((preset, running))
-
-    def started(self) -> list[dict[str, Plain]]:
-        """Return the values of the started renders."""
-        return [preset.data for preset, _ in self.templates]
+        newest, lint = self.versions[-1], None
+        if not once and (self.renderer.schemas or self.renderer.helm.version >= (4,)):
+            lint = self.renderer.lint(preset.data, newest)
+        versions = () if self.is_library else (newest,) if once else self.versions
+        self.started.append(
+            _Started(preset, not once, lint, [self.renderer.template(preset, each) for each in versions])
+        )
 
     def linted(self) -> Iterator[Finding]:
         """Return the findings of `helm lint`, except those that a missing dependency explains."""
-        for preset, lint in self.lints:
-            found = [] if self._replaced(preset) else lint.result()
+        for preset, _, lint, _ in self.started:
+            found = [] if lint is None or self._is_replaced(preset) else lint.result()
             yield from (finding for finding in found if not needs_missing(finding.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""
         refused: list[RefusedRender] = []
-        for preset, running in self.templates:
-            texts = set()
-            for template in running:
-                answer = template.result()
-                if isinstance(answer, Rendering):
-                    self.renderings.append(answer)
-                    texts.add(answer.text)
-                else:
-                    refused.append(answer)
-            if texts:
-                yield from self._compared(self.renderings[-1], texts, preset)
-        for template in self.machines:
-            answer = template.result()
-            if isinstance(answer, Rendering):
-                self.renderings.append(answer)
-            else:
-                refused.append(answer)
-        refused = [render for render in refused if not self._replaced(render.preset)]
-        yield from unrendered_findings(
-            refused, self.missing, asks=not _is_ours(self.chart), cluster=looks_up(self.chart)
-        )
-        yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
+        for preset, is_compared, _, running in self.started:
+            answers = [template.result() for template in running]
+            made = [answer for answer in answers if isinstance(answer, Rendering)]
+            self.renderings += made
+            refused += (
+                [] if self._is_replaced(preset) else [each for each in answers if isinstance(each, RefusedRender)]
+            )
+            if made and is_compared:
+                yield from self._compared(made, preset)
+        asks = not _is_ours(self.chart)
+        yield from unrendered_findings(refused, self.missing, asks=asks, cluster=self.asks_cluster)
+        yield from about_missing(self.chart, self.missing, rendered=self.is_library or bool(self.renderings))
 
-    def _replaced(self, preset: Preset) -> bool:
+    def _is_replaced(self, preset: Preset) -> bool:
         """Report whether a third-party chart asks for values instead of its defaults, and other values render."""
         if preset.name or _is_ours(self.chart):
             return False
-        answers = [(each, template.result()) for each, running in self.templates for template in running]
-        asks = [each for given, each in answers if not given.name and isinstance(each, RefusedRender)]
-        rendered = any(given.name and isinstance(each, Rendering) for given, each in answers)
-        return rendered and bool(asks) and all(render.asks for render in asks)
+        answers = [(given.name, template.result()) for given, *_, running in self.started for template in running]
+        asks = [each.asks for name, each in answers if not name and isinstance(each, RefusedRender)]
+        return all(asks) and bool(asks) and any(name and isinstance(each, Rendering) for name, each in answers)
 
-    def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> list[Finding]:
-        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades.
-
-        Where `lookup` keeps what an earlier render drew, an upgrade changes nothing.
-        """
-        found: list[Finding] = []
-        if len(texts) > 1 or len(self.versions) == 1:
-            found += self._differing(last, self.renderer.template(preset, last.kubernetes), EVERY_RENDER)
+    def _compared(self, made: Sequence[Rendering], preset: Preset) -> Iterator[Finding]:
+        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades."""
+        last, running = made[-1], {}
+        if len({each.text for each in made}) > 1 or len(self.versions) == 1:
+            running[EVERY_RENDER] = self.renderer.template(preset, last.kubernetes)
         if asks_for_upgrade(self.chart):
-            found += self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
-        if found and looks_up(self.chart):
-            # the names of both are equal, since a template may compute a checksum of them
-            renderer = replace(self.renderer, names=NAMES)
-            first = renderer.template(preset, last.kubernetes).result()
-            if isinstance(first, Rendering):
-                with suppress(ChartgenError), answered(self.chart, renderer.folder, first.manifests) as folder:
-                    upgraded = replace(renderer, folder=folder).template(preset, last.kubernetes, upgrade=True)
-                    if isinstance(upgraded.result(), Rendering):
-                        when = UPGRADED if asks_for_upgrade(self.chart) else EVERY_RENDER
-                        return list(self._differing(first, upgraded, when))
-        return found
-
-    def _differing(self, last: Rendering, running: Future[Rendering | RefusedRender], when: str) -> Iterator[Finding]:
-        second = running.result()
-        if isinstance(second, Rendering) and second.text != last.text:
-            with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
-                yield from differences(self.chart, last.manifests, second.manifests, when)
+            running[UPGRADED] = self.renderer.template(preset, last.kubernetes, upgrade=True)
+        for when, template in running.items():
+            second = template.result()
+            if isinstance(second, Rendering) and second.text != last.text:
+                with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
+                    yield from differences(self.chart, last.manifests, second.manifests, when)
 
 
 @contextmanager
@@ -373,10 +350,6 @@ def _wanted(chart: Chart) -> str:
 def _is_ours(chart: Chart) -> bool:
     """Report whether chartgen composed the chart, of a known target or not."""
     return TARGET in annotations_of(chart)
-
-
-def _is_library(chart: Chart) -> bool:
-    return _head(chart).get("type") == "library"
 
 
 def _head(chart: Chart) -> dict[str, Plain]:

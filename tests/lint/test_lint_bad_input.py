@@ -220,14 +220,3 @@ def test_objects_that_are_half_there(chart: Path) -> None:
     text = "apiVersion: v1\nkind: Pod\nmetadata:\nspec: {containers: [{name: a, env: 3, ports: x}, 7], volumes: {}}\n"
     (chart / "templates" / "half.yaml").write_text(text)
     assert any("spec.containers[1]: must be an object" in each for each in messages(chart))
-
-
-@pytest.mark.helm
-def test_objects_of_other_types_that_lookup_finds(chart: Path) -> None:
-    """The API server refuses them; lint answers `lookup` from them."""
-    drawn = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: drawn}\ndata: {a: "{{ randAlphaNum 9 }}"}\n'
-    broken = ["stringData: x", "stringData: {a: b}\ndata: [1]", "data: y\nstringData: {a: {b: c}}"]
-    head = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: [a]}\n"
-    objects = "".join(f"{head}{text}\n" for text in broken)
-    (chart / "templates" / "drawn.yaml").write_text(f'{{{{ $_ := lookup "v1" "Secret" "a" "b" }}}}{drawn}{objects}')
-    assert any("stringData" in each for each in messages(chart))
