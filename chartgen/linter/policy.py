@@ -25,8 +25,8 @@ from chartgen.composer.target import Target
 from chartgen.composer.workload import load_workload
 from chartgen.findings import PartProblem, Rule
 from chartgen.helm.chart import Chart
-from chartgen.helm.yaml import load
 from chartgen.kube.manifest_walk import Keys, Object, Pod, all_containers, containers, items, maps, metadata, pods
+from chartgen.linter.documents import values_of
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 # Third-party charts have no fragments.
@@ -247,7 +247,8 @@ class Reasons:
         self.target = origin.target if isinstance(origin, Composed) else None
         self._stated = list(_privileges(origin)) if isinstance(origin, Composed) else []
         self._programs = _programs(self.target) if self.target else ()
-        self._defaults = load(chart.files.get("values.yaml", ""), "values.yaml").data if self.target else None
+        defaults = values_of(chart) if self.target else None
+        self._defaults = defaults.data if defaults else None
 
     def allowed(self, values: Mapping[str, Any]) -> frozenset[str]:
         """Return the allowed privileges of a release with these values, by lint's names."""

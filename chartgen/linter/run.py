@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.library import Library, open_library
 from chartgen.composer.origin import Composed, Foreign, Unknown, identified, origin_of
 from chartgen.composer.presets import VALUES
@@ -20,7 +19,6 @@ from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding, Level, in_order
 from chartgen.helm.chart import Chart, is_archive, is_remote
-from chartgen.helm.packages import fetched, unpack_chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
 from chartgen.linter import cache, find_presets
@@ -176,6 +174,8 @@ def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
     elif path.is_file():
         yield name, partial(_file, path)
     else:
+        from chartgen.composer.assembly import compose, compose_setup
+
         target = _target(name, settings)
         yield name, partial(_composed, target, settings, compose)
         yield f"{name}-setup", partial(_composed, target, settings, compose_setup)
@@ -187,6 +187,8 @@ def _file(path: Path) -> Outcome:
 
 def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
     """Lint a packaged chart, unpacked into an empty folder."""
+    from chartgen.helm.packages import fetched, unpack_chart
+
     archive = Path(name)
     if is_remote(name):
         (folder / "fetched").mkdir()

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from chartgen.composer.assembly import compose_sources
-from chartgen.composer.chart_tags import DEFINE
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.composer.provenance import FragmentLine
@@ -39,6 +37,8 @@ class Sources:
 
     @cached_property
     def _lines(self) -> dict[str, list[tuple[str, FragmentLine | None]]]:
+        from chartgen.composer.assembly import compose_sources
+
         try:
             origin = origin_of(self._chart)
             return compose_sources(origin) if isinstance(origin, Composed) else {}
@@ -81,6 +81,8 @@ class Sources:
         missing = _UNDEFINED.search(message)
         if not missing:
             return ""
+        from chartgen.composer.chart_tags import DEFINE
+
         return did_you_mean(missing[1], {name for text in self._chart.files.values() for name in DEFINE.findall(text)})
 
     def _is_as_built(self, path: str) -> bool:

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from chartgen.checks import check, unanswered
-from chartgen.checks.automatic import decide
+from chartgen.checks import checked, unanswered
 from chartgen.composer.origin import TARGET, annotations_of
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -22,7 +21,6 @@ from chartgen.helm import manifests
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, load_values
-from chartgen.helm.yaml import Plain, load, require_map
 from chartgen.linter.dependencies import (
     about_missing,
     missing_dependencies,
@@ -40,6 +38,7 @@ from chartgen.linter.determinism import (
     differences,
     lookups,
 )
+from chartgen.linter.documents import head_of
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
@@ -160,7 +159,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("schema references", lambda: foreign_references(_schemas(subject)))
     renderer = replace(renderer, schemas=not any(finding.rule == FOREIGN.id for finding in done.findings))
     renderer = replace(renderer, names=drawn_names(chart))
-    versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
+    versions = list(subject.versions) or _ends(kubernetes_versions(str(head_of(chart).get("kubeVersion", ""))))
     work = _Work(chart, renderer, versions, missing)
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
@@ -217,7 +216,7 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
     for name, given in presets.items():
         try:
             values = given if isinstance(given, Values) else load_values(given, documents=documents)
-            found = check(chart, values)
+            found, decision = checked(chart, values)
         except MissingToolError:
             raise
         except ChartgenError as error:
@@ -226,7 +225,8 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
         yield from (finding for finding in found if finding.rule != NOT_OURS)
         if all(finding.severity != "error" for finding in found):
             files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
-            work.start(Preset(name, decide(chart, values).values.data, files[-1] if files else "values.yaml"))
+            data = decision.values.data if decision else values.data
+            work.start(Preset(name, data, files[-1] if files else "values.yaml"))
 
 
 def _machines(done: Examination) -> Iterator[Finding]:
@@ -261,7 +261,7 @@ class _Work:
 
     def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
         self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
-        self.is_library = _head(chart).get("type") == "library"
+        self.is_library = head_of(chart).get("type") == "library"
         self.asks_cluster = bool(lookups(chart))
         self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
@@ -343,14 +343,6 @@ def _ends(versions: Sequence[str]) -> list[str]:
     return list(dict.fromkeys((versions[0], versions[-1])))
 
 
-def _wanted(chart: Chart) -> str:
-    return str(_head(chart).get("kubeVersion", ""))
-
-
 def _is_ours(chart: Chart) -> bool:
     """Report whether chartgen composed the chart, of a known target or not."""
     return TARGET in annotations_of(chart)
-
-
-def _head(chart: Chart) -> dict[str, Plain]:
-    return require_map(load(chart.files["Chart.yaml"], "Chart.yaml"), "Chart.yaml")

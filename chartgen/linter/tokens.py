@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import Problem
 from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
-from chartgen.helm.yaml import Document, load
+from chartgen.helm.yaml import Document
 from chartgen.kube.manifest_walk import maps
+from chartgen.linter.documents import values_of
 
 TOKENS = Rule(
     "tokens-by-reference",
@@ -66,7 +67,7 @@ class _Token(NamedTuple):
 
 def rendered_tokens(chart: Chart) -> Iterator[Finding]:
     """Find variables and flags with the name of a secret whose text comes from a value or is in values.yaml."""
-    values = _values(chart)
+    values = values_of(chart)
     for path, text in chart.files.items():
         if path.startswith("templates/") and path.endswith((".yaml", ".yml", ".tpl", ".sh")):
             for name, expression, line in _tokens(text):
@@ -74,13 +75,6 @@ def rendered_tokens(chart: Chart) -> Iterator[Finding]:
                     message = f"{name} is rendered into the manifest from the value {key}"
                     yield Finding(TOKENS.id, Problem(message, path, line, hint=_HINT))
     yield from _in_values(values) if values else ()
-
-
-def _values(chart: Chart) -> Document | None:
-    try:
-        return load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
-    except ChartgenError:
-        return None  # Helm reports it
 
 
 def _tokens(text: str) -> Iterator[_Token]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from chartgen.composer.origin import Foreign, origin_of
-from chartgen.errors import ChartgenError, Problem, is_slip
+from chartgen.errors import Problem, is_slip
 from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import load
 from chartgen.linter.dependencies import subchart_keys
+from chartgen.linter.documents import schema_of, values_of
 from chartgen.linter.value_reads import Read, value_reads
 
 if TYPE_CHECKING:
@@ -51,11 +50,11 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
         if read.path.startswith("templates/") and read.keys[0] not in free and not _METHODS.intersection(read.keys)
     ]
     guarded = {read.keys for read in reads if read.guarded}
-    schema, values = _schema(chart), _values(chart)
+    schema, values = schema_of(chart), values_of(chart)
     named = chart.files.get("values.yaml", "") + chart.files.get("README.md", "")
     reported: set[tuple[str, tuple[str, ...]]] = set()
     for read in reads:
-        excluded, (lacked, near) = excluded_part(schema, read.keys), _misspelled(values, read)
+        excluded, (lacked, near) = excluded_part(schema, read.keys), _misspelled(values.data if values else None, read)
         keys = excluded or lacked
         # fragments serve charts of other launchers too
         is_optional = (not is_foreign and keys[:-1] == ("launchers",)) or any(
@@ -85,21 +84,6 @@ def _misspelled(values: object, read: Read) -> tuple[tuple[str, ...], str]:
             return (read.keys[:depth], others[0]) if others else ((), "")
         node = node[key]
     return (), ""
-
-
-def _schema(chart: Chart) -> Schema:
-    try:
-        schema = json.loads(chart.files.get(SCHEMA_FILE, "{}"))
-    except (RecursionError, ValueError):
-        return {}  # Helm reports it
-    return schema if isinstance(schema, dict) else {}
-
-
-def _values(chart: Chart) -> object:
-    try:
-        return load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True).data
-    except ChartgenError:
-        return None  # Helm reports it
 
 
 def excluded_part(root: Schema, keys: Sequence[str]) -> tuple[str, ...]:
