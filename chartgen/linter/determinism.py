@@ -39,7 +39,7 @@ def banned_functions(chart: Chart) -> Iterator[Finding]:
 
 def banned_in(template: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each call in a template whose result differs between renders."""
-    for action in gotemplate.actions(template):
+    for action in gotemplate.actions(template) if _BANNED.search(template) else ():
         code = "" if action.word == "comment" else _QUOTED.sub(lambda match: " " * len(match[0]), action.text)
         for match in _BANNED.finditer(code):
             yield action.line + code.count("\n", 0, match.start()), match[0]

@@ -214,19 +214,26 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
 def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
     documents = None if _is_ours(chart) else sys.maxsize if work.renderer.helm.version >= (4,) else 1
     for name, given in presets.items():
+        before = len(work.started)
         try:
             values = given if isinstance(given, Values) else load_values(given, documents=documents)
+            files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+            preset = Preset(name, values.data, files[-1] if files else "values.yaml")
+            work.start(preset)  # Helm runs beside the checks
             found, decision = checked(chart, values)
         except MissingToolError:
             raise
         except ChartgenError as error:
             yield from (Finding("helm-template", with_preset(problem, Preset(name))) for problem in error.problems)
+            del work.started[before:]
             continue
         yield from (finding for finding in found if finding.rule != NOT_OURS)
-        if all(finding.severity != "error" for finding in found):
-            files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
-            data = decision.values.data if decision else values.data
-            work.start(Preset(name, data, files[-1] if files else "values.yaml"))
+        decided = decision.values.data if decision else values.data
+        fits = all(finding.severity != "error" for finding in found)
+        if not fits or decided != values.data:
+            del work.started[before:]
+        if fits and decided != values.data:
+            work.start(replace(preset, data=decided))
 
 
 def _machines(done: Examination) -> Iterator[Finding]:
