@@ -28,8 +28,7 @@ from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.handwritten import lint_values
 from chartgen.linter.left_out import late, left_out, other_presets
 from chartgen.linter.limits import Limits
-from chartgen.linter.rules import known_ids
-from chartgen.linter.selection import beyond, read_baseline, select_findings
+from chartgen.linter.selection import beyond, read_baseline
 from chartgen.linter.steps import Subject, run_steps
 
 OnOutcome = Callable[[str, Outcome], None]
@@ -117,13 +116,23 @@ def lint_all(settings: Settings, on_outcome: OnOutcome) -> list[Finding]:
         MissingToolError: No suitable Helm is found.
     """
     config = settings.config
-    known = known_ids() if config.select or config.ignore else ()
-    select_findings([], select=config.select, ignore=config.ignore, known=known)
+    _refuse_unknown_rules(config)
     baseline = read_baseline(config.baseline) if config.baseline else None
-    counting = select_findings(
-        in_order(_lint(settings, on_outcome)), select=config.select, ignore=config.ignore, known=known
-    )
+    found = in_order(_lint(settings, on_outcome))
+    selected = (finding for finding in found if not config.select or finding.rule in config.select)
+    counting = [finding for finding in selected if finding.rule not in config.ignore]
     return counting if baseline is None or not config.baseline else beyond(counting, baseline, config.baseline.parent)
+
+
+def _refuse_unknown_rules(config: Config) -> None:
+    if not (config.select or config.ignore):
+        return
+    from chartgen.linter.catalogue import known_rules
+
+    ids = {rule.id for rule in known_rules()}
+    named = (*config.select, *(each.partition(":")[0] for each in config.ignore))
+    if unknown := [name for name in named if name not in ids]:
+        raise UsageError(Problem(f"no rule is named {name!r}", hint=did_you_mean(name, ids)) for name in unknown)
 
 
 def _lint(settings: Settings, on_outcome: OnOutcome) -> Iterator[Finding]:

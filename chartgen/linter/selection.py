@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from chartgen.answers import answer
-from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import LEFT_OUT, NOT_RENDERED, UNFINISHED, Finding
 from chartgen.helm.yaml import read_text
 
@@ -112,25 +112,6 @@ _NAMED = re.compile(r"\b[A-Z][A-Za-z]+ ([a-z0-9][-a-z0-9.]*[a-z0-9])\b")
 # The digest at the end of a run's name, which depends on the drawn name of lint's release.
 _DIGEST = re.compile(r"-[0-9a-f]{8}\b")
 _REWRITE_HINT = "write it again with --write-baseline"
-
-
-def select_findings(
-    findings: Iterable[Finding], *, select: Sequence[str], ignore: Sequence[str], known: Iterable[str]
-) -> list[Finding]:
-    """Keep the findings of the selected rules.
-
-    Args:
-        select: Ids of rules; empty for all.
-        ignore: Ids of rules that do not count, even if selected; `ID:CHART` are only verified.
-
-    Raises:
-        UsageError: An id without a rule.
-    """
-    ids = set(known)
-    unknown = [name for name in (*select, *(each.partition(":")[0] for each in ignore)) if name not in ids]
-    if unknown:
-        raise UsageError(Problem(f"no rule is named {name!r}", hint=did_you_mean(name, ids)) for name in unknown)
-    return [finding for finding in findings if (not select or finding.rule in select) and finding.rule not in ignore]
 
 
 def read_baseline(path: Path) -> Counter[Mark]:

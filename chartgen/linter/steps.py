@@ -43,7 +43,7 @@ from chartgen.linter.dumps import printing_files
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
-from chartgen.linter.placement import fitting, labelled, placed_pods, tolerated, unselected_labels
+from chartgen.linter.placement import labelled, misplaced, placed_pods
 from chartgen.linter.policy import Reasons
 from chartgen.linter.render import Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
@@ -240,8 +240,7 @@ def _machines(done: Examination) -> Iterator[Finding]:
     chart = done.subject.chart
     with suppress(ChartgenError, *MISSHAPEN):  # other steps report broken YAML and fields of a wrong type
         yield from labelled(chart)
-        pods = placed_pods(chart, done.renderings)
-        yield from (each for rule in (tolerated, unselected_labels, fitting) for each in rule(chart, pods))
+        yield from misplaced(chart, placed_pods(chart, done.renderings))
 
 
 def _without_schema(chart: Chart) -> Chart:
