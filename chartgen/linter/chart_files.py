@@ -75,7 +75,6 @@ class Archives(NamedTuple):
     Args:
         schemas: Path in the chart, followed by the path in the archive -> text of a schema.
         crds: The same of the objects that Helm installs without rendering.
-        findings: Archives that cannot be read, or exceed the limits.
     """
 
     schemas: dict[str, str]
@@ -93,28 +92,19 @@ def is_crd(path: str) -> bool:
 
 
 def read_archives(folder: Path) -> Archives:
-    """Read the packaged subcharts of a chart's folder and of its subcharts, up to the limits.
-
-    Args:
-        folder: The chart's folder; its files must not be links out of it.
-    """
+    """Read the packaged subcharts of a chart's folder and of its subcharts, up to the limits."""
     read = Archives({}, {}, [])
     room = LARGEST
     for path in sorted(folder.rglob("charts/*.tgz")):
         name = path.relative_to(folder).as_posix()
         try:
             room = _read(path.read_bytes(), name, read, room)
-        except _TooMuchError:
-            message = (
-                f"the packaged subcharts contain more than {LARGEST / 1e6:.0f} MB, all of which Helm reads at once"
-            )
-            problem = Problem(message, name, hint="remove what the chart does not need")
-            return read._replace(findings=[Finding("chart-files", problem)])
-        except UNREADABLE as error:
-            problem = Problem(
-                f"is not an archive of a chart: {error}"[:200], name, hint="run helm dependency build again"
-            )
-            return read._replace(findings=[Finding("chart-files", problem)])
+        except (_TooMuchError, *UNREADABLE) as error:
+            message, hint = f"is not an archive of a chart: {error}"[:200], "run helm dependency build again"
+            if isinstance(error, _TooMuchError):
+                message = f"the packaged subcharts contain more than {LARGEST / 1e6:.0f} MB, which Helm reads at once"
+                hint = "remove what the chart does not need"
+            return read._replace(findings=[Finding("chart-files", Problem(message, name, hint=hint))])
     return read
 
 

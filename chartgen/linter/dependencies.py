@@ -60,11 +60,7 @@ def dependency_keys(chart: Chart) -> set[str]:
 
 
 def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
-    """Return the names of missing dependencies, in the order of Chart.yaml.
-
-    Args:
-        folder: Its folder, with packaged subcharts; None for a chart in memory, which has none.
-    """
+    """Return the names of missing dependencies, in the order of Chart.yaml."""
     files = {path.name for path in (folder / "charts").glob("*.tgz")} if folder else set()
     there = {_name(path, text) for path, text in chart.files.items() if re.fullmatch(r"charts/[^/]+/Chart\.yaml", path)}
     named = dict.fromkeys(str(entry.get("name")) for entry in dependencies(chart) if isinstance(entry, dict))
@@ -72,12 +68,7 @@ def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
 
 
 def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> Iterator[Finding]:
-    """Report missing dependencies in one finding, however many presets and templates they block.
-
-    Args:
-        missing: Names of dependencies.
-        rendered: Whether the chart could be rendered without them.
-    """
+    """Report missing dependencies in one finding, however many presets and templates they block."""
     if missing:
         what = "they render" if missing[1:] else "it renders"
         left = f"what {what} was not checked" if rendered else "nothing could be rendered and checked"
@@ -139,8 +130,6 @@ def unrendered_findings(
     """Report why Helm did not render, except for reasons that missing dependencies explain.
 
     Args:
-        renders: Helm's refusals, for each preset and Kubernetes version.
-        missing: Missing dependencies.
         asks: Whether the chart may require values; chartgen's own charts render without any.
         cluster: Whether the chart may ask a cluster, which lint has none of, before it refuses values.
     """
@@ -164,11 +153,7 @@ def unrendered_findings(
 
 
 def unrendered_objects(chart: Chart, crds: Mapping[str, str]) -> str:
-    """Return the objects of `crds/` in the form of Helm's output, without what is just a CustomResourceDefinition.
-
-    Args:
-        crds: Path -> text.
-    """
+    """Return the objects of `crds/` in the form of Helm's output, without what is just a CustomResourceDefinition."""
     parts = ((path, part) for path, text in crds.items() for part in SEPARATOR.split(text) if part.strip())
     return "".join(
         f"---\n# Source: {chart.name}/{one_line(path)}\n{part}\n" for path, part in parts if not _is_definition(part)

@@ -104,11 +104,6 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
 
     Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it. An upgrade in a
     cluster may keep what a template finds with `lookup`: such templates are left out.
-
-    Args:
-        one: The objects of the first render.
-        other: The objects of the second render.
-        when: How the second render was made: `EVERY_RENDER` or `UPGRADED`.
     """
     keeping = lookups(chart)
     shared = {*map(_key, one)} & {*map(_key, other)}

@@ -22,11 +22,7 @@ MISSHAPEN = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class Inspection:
-    """Rendered objects; each distinct object is inspected once.
-
-    Args:
-        reasons: Privileges with reasons in the fragments of its target.
-    """
+    """Rendered objects; each distinct object is inspected once."""
 
     steps = tuple(dict.fromkeys(rule.step for rule in RULES if rule.step != "release size"))
 
@@ -155,11 +151,9 @@ class _Release(NamedTuple):
     """The objects of one rendering.
 
     Args:
-        kubernetes: Its Kubernetes version.
         manifests: All objects; none if an earlier rendering is equal.
         new: Those that no earlier rendering has.
         dated: Those that no earlier rendering for this Kubernetes version has.
-        allowed: The privileges with a reason.
     """
 
     kubernetes: str

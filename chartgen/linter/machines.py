@@ -47,11 +47,7 @@ def refused_defaults(chart: Chart) -> Finding | None:
 
 
 def several_machines(chart: Chart, site: Path | None = None) -> Values | Finding | None:
-    """Return values for two machines; a finding when the target's defaults allow only one, None for other charts.
-
-    Args:
-        site: A site file that it needs besides its defaults.
-    """
+    """Return values for two machines; a finding when the target's defaults allow only one, None for other charts."""
     if not is_run_chart(chart):
         return None
     values = load_values([site] if site else [], set_values=[SEVERAL])
@@ -74,7 +70,6 @@ def each_machine_type(
 
     Args:
         started: Values that are rendered anyway: their machine types are left out if they have several machines.
-        site: A site file that the chart needs besides its defaults.
     """
     origin = origin_of(chart)
     if not isinstance(origin, Composed) or origin.setup:

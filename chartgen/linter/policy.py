@@ -236,11 +236,7 @@ def reason_key(name: str, *details: str) -> str:
 
 
 class Reasons:
-    """Privileges with reasons in the fragments of a chart's target, and in its workload kind.
-
-    Args:
-        chart: The chart; without a known target it has no reasons.
-    """
+    """Privileges with reasons in the fragments of a chart's target, and in its workload kind."""
 
     def __init__(self, chart: Chart) -> None:
         origin = origin_of(chart)
