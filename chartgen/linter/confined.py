@@ -46,9 +46,7 @@ def confined(name: str, work: Callable[[], Outcome], limits: Limits) -> Outcome:
     """Lint one chart in a child process with limits.
 
     Args:
-        name: The chart, for messages.
         work: Lints it; runs in the child, so it changes nothing in this process.
-        limits: Limits of the child.
 
     Returns:
         Its outcome; a finding of `lint-finishes` if it did not finish.

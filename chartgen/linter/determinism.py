@@ -56,10 +56,8 @@ def builds_differ(chart: Chart) -> Iterator[Finding]:
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return
-    if origin.setup:
-        second = composed_chart("compose_setup", origin.target, origin.workload)
-    else:
-        second = composed_chart("compose", origin.target, origin.workload)
+    target, kind = origin.target, origin.workload
+    second = composed_chart("compose_setup", target, kind) if origin.setup else composed_chart("compose", target, kind)
     files = second.files if second else {}
     for path in sorted(files.keys() | chart.files.keys()):
         was, now = chart.files.get(path), files.get(path)

@@ -51,9 +51,8 @@ def no_privileged_containers(thing: Object) -> Iterator[PartProblem]:
     for at, node in _custom_too(thing):
         if at[-1:] == ("securityContext",) and node.get("privileged") is True:
             name = named.get(at, "without a name")
-            yield PartProblem(
-                f"container {name} is privileged", _REASON, (*at, "privileged"), reason_key("privileged", name)
-            )
+            key = reason_key("privileged", name)
+            yield PartProblem(f"container {name} is privileged", _REASON, (*at, "privileged"), key)
     for at, node in maps(thing) if any(pods(thing)) else ():
         if at[-1:] == ("windowsOptions",) and node.get("hostProcess") is True:
             yield PartProblem("uses hostProcess, which is privileged in Windows", at=(*at, "hostProcess"))
@@ -117,12 +116,8 @@ def no_added_capabilities(thing: Object) -> Iterator[PartProblem]:
         capabilities = (container.spec.get("securityContext") or {}).get("capabilities") or {}
         for index, name in enumerate(capabilities.get("add") or ()):
             at = (*container.at, "securityContext", "capabilities", "add", index)
-            yield PartProblem(
-                f"container {container.name} adds the capability {name}",
-                _REASON,
-                at,
-                reason_key(str(name), container.name),
-            )
+            message = f"container {container.name} adds the capability {name}"
+            yield PartProblem(message, _REASON, at, reason_key(str(name), container.name))
 
 
 def images_are_pinned(thing: Object) -> Iterator[PartProblem]:

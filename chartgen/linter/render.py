@@ -60,7 +60,6 @@ class Rendering:
 
     Args:
         kubernetes: The Kubernetes version that the templates saw.
-        text: Helm's output.
     """
 
     preset: Preset
@@ -122,11 +121,9 @@ class Renderer:
     """Runs Helm on a chart's folder.
 
     Args:
-        helm: Path of Helm.
         schemas: Whether Helm applies the chart's schemas; false if one of them has an outside reference, which Helm
             would fetch.
         names: The release's name and namespace that templates see.
-        pool: Its threads; each waits for one Helm process.
     """
 
     folder: Path
@@ -136,11 +133,7 @@ class Renderer:
     pool: ThreadPoolExecutor = field(default_factory=_threads, repr=False, compare=False)
 
     def close(self, *, wait: bool = True) -> None:
-        """Stop the threads; cancel work that has not started.
-
-        Args:
-            wait: Whether to wait for a running Helm.
-        """
+        """Stop the threads; cancel work that has not started."""
         self.pool.shutdown(wait=wait, cancel_futures=True)
 
     def lint(self, values: dict[str, Plain], kubernetes: str) -> Future[list[Finding]]:

@@ -44,12 +44,9 @@ class Settings:
     Args:
         config: The repository's settings, overridden by the command line's.
         charts: Folders, values files and targets.
-        library: Where to find targets.
         folders: The folders of targets and fragments that are not chartgen's own, including installed packages.
-        values: Values given on the command line.
         workload: A workload kind that replaces the targets' own.
         cache: Whether to use cached findings of unchanged charts.
-        limits: Limits for the lint of one chart.
         plain_http: Whether to query registries without TLS.
         roots: The folders that the call or the repository names; what it has besides the charts is reported.
         unchecked: What the repository's settings leave out.
@@ -72,10 +69,8 @@ class Settings:
         """Return the settings of a folder combined with those of a call.
 
         Args:
-            folder: The folder of the configuration, if any.
             charts: Charts named by the call; empty for the configuration's charts.
             path: The user's own folders of targets and fragments.
-            values: Values from the command line.
             options: Fields of `Config`, `workload`, `cache`, `limits` and `plain_http`.
 
         Raises:
@@ -105,7 +100,6 @@ def lint_all(settings: Settings, on_outcome: OnOutcome) -> list[Finding]:
     """Lint all charts of a call.
 
     Args:
-        settings: What to lint.
         on_outcome: Called with each chart's name and outcome.
 
     Returns:
@@ -212,12 +206,7 @@ def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
 
 
 def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
-    """Lint the chart of a folder.
-
-    Args:
-        named: The path from the call: the chart's folder, or its parent folder.
-        settings: Settings of the call.
-    """
+    """Lint the chart of a folder; the call named it, or its parent folder."""
     if escapes(path, Path.cwd()) or escapes(path, named):
         raise ChartgenError(rejected_path("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)

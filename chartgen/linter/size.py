@@ -31,13 +31,7 @@ def configmaps_fit(thing: Object) -> Iterator[PartProblem]:
 
 
 def release_fits(chart: Chart, data: Mapping[str, bytes], manifest: str) -> Iterator[Finding]:
-    """Check the size of a release's Secret.
-
-    Args:
-        chart: The chart, without files that `.helmignore` excludes.
-        data: Its binary files.
-        manifest: Its rendered manifest.
-    """
+    """Check the size of a release's Secret, of a chart without files that `.helmignore` excludes."""
     # Helm's level takes much longer, and matters only for a large chart
     if stored(chart, data, manifest, level=1) > LIMIT and (size := stored(chart, data, manifest)) > LIMIT:
         message = f"a release takes {size:,} bytes, the Secret that Helm keeps it in has room for {LIMIT:,}"

@@ -6,7 +6,7 @@ Helm keeps no places. The first line with the field's name is the right one for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -87,10 +87,12 @@ def _likest(lines: Sequence[str], line: int, files: Mapping[str, str], slot: str
     """
     if not 0 < line <= len(lines):
         return None
+    wanted = lines[line - 1].strip()
     found = [
         ((_is_in(slot, text, number), _likeness(lines, line, _patterns(text), number)), SourceLine(path, number))
         for path, text in files.items()
-        for number in _alike(lines[line - 1].strip(), _patterns(text))
+        for number, (parts, letters) in _patterns(text).items()
+        if letters >= min(_TELLING, len(wanted)) and _fits(wanted, parts)
     ]
     return max(found, key=lambda each: each[0])[1] if found else None
 
@@ -110,16 +112,8 @@ def _unquoted(texts: Iterable[str]) -> list[str]:
 
 def _is_in(slot: str, text: str, number: int) -> bool:
     """Report whether a line is in the definition of a template whose name has this end."""
-    if not slot:
-        return False
-    begun = _DEFINE.findall("\n".join(text.split("\n")[:number]))
+    begun = _DEFINE.findall("\n".join(text.split("\n")[:number])) if slot else []
     return bool(begun) and begun[-1].endswith(slot)
-
-
-def _alike(wanted: str, patterns: Patterns) -> Iterator[int]:
-    for number, (parts, letters) in patterns.items():
-        if letters >= min(_TELLING, len(wanted)) and _fits(wanted, parts):
-            yield number
 
 
 def _likeness(lines: Sequence[str], line: int, patterns: Patterns, number: int) -> int:
@@ -162,7 +156,5 @@ def _patterns(text: str) -> Patterns:
 
 def _first_line(text: str) -> int:
     """Return the first line that is not blank, an action or a comment."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip() and not line.lstrip().startswith(("{{", "#", "---")):
-            return number
-    return 1
+    lines = enumerate(text.split("\n"), 1)
+    return next((at for at, line in lines if line.strip() and not line.lstrip().startswith(("{{", "#", "---"))), 1)

@@ -124,7 +124,6 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
     """Run all steps on a chart.
 
     Args:
-        subject: The chart, and its values.
         limit: Time limit of one step in seconds, for main threads only; None for no limit.
 
     Returns:
