@@ -72,9 +72,8 @@ def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> It
     if missing:
         what = "they render" if missing[1:] else "it renders"
         left = f"what {what} was not checked" if rendered else "nothing could be rendered and checked"
-        problem = _head(chart).problem(
-            f"charts/ lacks {', '.join(missing)}; {left}", ("dependencies",), DEPENDENCIES.remedy
-        )
+        message = f"charts/ lacks {', '.join(missing)}; {left}"
+        problem = _head(chart).problem(message, ("dependencies",), DEPENDENCIES.remedy)
         yield Finding(DEPENDENCIES.id if rendered else NOT_RENDERED, problem, "unchecked")
 
 
@@ -141,23 +140,18 @@ def unrendered_findings(
                 reasons.setdefault(mark, (problem, []))[1].append(render)
     for (*_, waits), (problem, group) in reasons.items():
         presets = list(dict.fromkeys(render.preset for render in group))
-        bare = not any(preset.name for preset in presets)
         place = with_preset(problem, replace(presets[0], name=_names(presets)))
-        if waits and (bare or cluster):
-            place = Problem(place.message, place.path, place.line, place.column, place.hint or _HINT)
-        yield (
-            Finding(NOT_RENDERED, place, "unchecked")
-            if waits and (bare or cluster)
-            else Finding("helm-template", place)
-        )
+        if waits and (cluster or not any(preset.name for preset in presets)):
+            yield Finding(NOT_RENDERED, place._replace(hint=place.hint or _HINT), "unchecked")
+        else:
+            yield Finding("helm-template", place)
 
 
 def unrendered_objects(chart: Chart, crds: Mapping[str, str]) -> str:
     """Return the objects of `crds/` in the form of Helm's output, without what is just a CustomResourceDefinition."""
     parts = ((path, part) for path, text in crds.items() for part in SEPARATOR.split(text) if part.strip())
-    return "".join(
-        f"---\n# Source: {chart.name}/{one_line(path)}\n{part}\n" for path, part in parts if not _is_definition(part)
-    )
+    kept = ((path, part) for path, part in parts if not _is_definition(part))
+    return "".join(f"---\n# Source: {chart.name}/{one_line(path)}\n{part}\n" for path, part in kept)
 
 
 def _is_definition(text: str) -> bool:

@@ -42,7 +42,7 @@ from chartgen.linter.documents import head_of
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
-from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
+from chartgen.linter.machines import is_run_chart, own_values, refused_defaults
 from chartgen.linter.placement import labelled, misplaced, placed_pods
 from chartgen.linter.policy import Reasons
 from chartgen.linter.render import Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
@@ -155,10 +155,12 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
 
 def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> None:
     chart, subject = done.subject.chart, done.subject
-    done.add("schema references", lambda: foreign_references(_schemas(subject)))
+    schemas = {path: text for path, text in chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
+    done.add("schema references", lambda: foreign_references(schemas | dict(subject.schemas)))
     renderer = replace(renderer, schemas=not any(finding.rule == FOREIGN.id for finding in done.findings))
     renderer = replace(renderer, names=drawn_names(chart))
-    versions = list(subject.versions) or _ends(kubernetes_versions(str(head_of(chart).get("kubeVersion", ""))))
+    known = kubernetes_versions(str(head_of(chart).get("kubeVersion", "")))
+    versions = subject.versions or list(dict.fromkeys((known[0], known[-1])))
     work = _Work(chart, renderer, versions, missing)
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
@@ -177,16 +179,11 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("release size", lambda: _sizes(done, inspection))
 
 
-def _schemas(subject: Subject) -> dict[str, str]:
-    """Return every schema that Helm applies: the chart's, and those of its subcharts, packaged or not."""
-    own = {path: text for path, text in subject.chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
-    return own | dict(subject.schemas)
-
-
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
     """Check each preset, and start to render the valid ones; third-party charts get no checks of jobs."""
     yield from (finding for finding in unanswered(subject.chart) if finding.rule != NOT_OURS)
-    chart = subject.chart if work.renderer.schemas else _without_schema(subject.chart)
+    files = {path: text for path, text in subject.chart.files.items() if path != SCHEMA_FILE}
+    chart = subject.chart if work.renderer.schemas else replace(subject.chart, files=files)
     refused = refused_defaults(chart) if subject.bare else None
     if refused and not subject.site and not subject.presets:
         yield refused
@@ -195,19 +192,13 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
         work.start(Preset())
     site = subject.site if refused else None
     yield from _given(work, chart, {**({site.name: [site]} if site else {}), **subject.presets})
-    if subject.bare and not subject.presets:
-        several = several_machines(chart, site)
-        if isinstance(several, Finding):
-            yield several
-        elif several:
-            work.start(Preset(SEVERAL, several.data))
     if subject.bare:
-        for each in each_machine_type(chart, [each.preset.data for each in work.started], site):
-            if isinstance(each, Finding):
-                yield each
+        started = [each.preset.data for each in work.started]
+        for own in own_values(chart, started, site, presets=bool(subject.presets)):
+            if isinstance(own, Finding):
+                yield own
             else:
-                name, values = each
-                work.start(Preset(name, values.data), once=True)
+                work.start(Preset(own.name, own.values.data), once=own.once)
 
 
 def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
@@ -240,10 +231,6 @@ def _machines(done: Examination) -> Iterator[Finding]:
     with suppress(ChartgenError, *MISSHAPEN):  # other steps report broken YAML and fields of a wrong type
         yield from labelled(chart)
         yield from misplaced(chart, placed_pods(chart, done.renderings))
-
-
-def _without_schema(chart: Chart) -> Chart:
-    return replace(chart, files={path: text for path, text in chart.files.items() if path != SCHEMA_FILE})
 
 
 def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
@@ -342,10 +329,6 @@ def _folder(subject: Subject, missing: Sequence[str]) -> Iterator[Path]:
     else:
         with manifests.written_chart(subject.chart) as folder:
             yield folder
-
-
-def _ends(versions: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys((versions[0], versions[-1])))
 
 
 def _is_ours(chart: Chart) -> bool:
