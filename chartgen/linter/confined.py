@@ -99,7 +99,7 @@ def _as_json(work: Callable[[], Outcome]) -> dict[str, Any]:
         return {"raised": kind, "findings": [row_of(Finding("chart-files", problem)) for problem in error.problems]}
     except (Exception, RecursionError, MemoryError) as error:  # noqa: BLE001 - one chart must not end the lint of the rest
         return {"stopped": f"{type(error).__name__}: {error}"[:500]}
-    steps = None if done.steps is None else [[step.name, step.seconds, step.findings] for step in done.steps]
+    steps = None if done.steps is None else [[step.name, step.seconds] for step in done.steps]
     rows = [row_of(finding) for finding in done.findings]
     return {"findings": rows, "steps": steps, "hidden": done.hidden, "renders": [*done.renders]}
 

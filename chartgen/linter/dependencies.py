@@ -64,7 +64,10 @@ def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
     files = {path.name for path in (folder / "charts").glob("*.tgz")} if folder else set()
     there = {_name(path, text) for path, text in chart.files.items() if re.fullmatch(r"charts/[^/]+/Chart\.yaml", path)}
     named = dict.fromkeys(str(entry.get("name")) for entry in dependencies(chart) if isinstance(entry, dict))
-    return [name for name in named if name not in there and not any(_packs(file, name) for file in files)]
+    packed = {
+        name for name in named for file in files if file == f"{name}.tgz" or re.match(rf"{re.escape(name)}-v?\d", file)
+    }
+    return [name for name in named if name not in there | packed]
 
 
 def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> Iterator[Finding]:
@@ -111,10 +114,6 @@ def _head(chart: Chart) -> Document:
     """Return the file that lists the dependencies; charts of apiVersion v1 have a separate one."""
     name = REQUIREMENTS if REQUIREMENTS in chart.files else "Chart.yaml"
     return load(chart.files.get(name, ""), name)
-
-
-def _packs(file: str, name: str) -> bool:
-    return bool(re.match(rf"{re.escape(name)}-v?\d", file)) or file == f"{name}.tgz"
 
 
 _HINT = "give values with -f, or keep some in ci/*-values.yaml"

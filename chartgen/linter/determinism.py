@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
 from typing import TypeAlias
 
 from chartgen.composer.composed import composed_chart
@@ -61,23 +61,14 @@ def builds_differ(chart: Chart) -> Iterator[Finding]:
     files = second.files if second else {}
     for path in sorted(files.keys() | chart.files.keys()):
         was, now = chart.files.get(path), files.get(path)
-        if was != now and not (was and now and _is_repacked(path, was, now)):
+        # `helm package` writes Chart.yaml again, without comments
+        repacked = path == "Chart.yaml" and was and now and load(was, path).data == load(now, path).data
+        if was != now and not repacked:
             message = "is missing" if was is None else "is left over" if now is None else "differs from what is built"
-            hint = f"run chartgen build {origin.name}"
-            yield Finding(
-                "chart-is-as-built", Problem(message, path, _first_difference(was, now), hint=hint), "warning"
-            )
-
-
-def _is_repacked(path: str, was: str, now: str) -> bool:
-    """Report whether a Chart.yaml differs in form alone: `helm package` writes it again, without comments."""
-    return path == "Chart.yaml" and load(was, path).data == load(now, path).data
-
-
-def _first_difference(was: str | None, now: str | None) -> int:
-    one, other = (was or "").splitlines(), (now or "").splitlines()
-    pairs = zip(one, other, strict=False)
-    return next((number for number, (a, b) in enumerate(pairs, 1) if a != b), min(len(one), len(other)) + 1)
+            pairs = zip_longest((was or "").splitlines(), (now or "").splitlines())
+            line = next((number for number, (one, other) in enumerate(pairs, 1) if one != other), 1)
+            problem = Problem(message, path, line, hint=f"run chartgen build {origin.name}")
+            yield Finding("chart-is-as-built", problem, "warning")
 
 
 _Key: TypeAlias = tuple[str, str, str]
@@ -110,25 +101,18 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
         left, right = ours.get(key), theirs.get(key)
         found = left or right
         notes = [metadata(manifest.data).get("annotations") or {} for manifest in (left, right) if manifest]
-        if found is None or any(_HOOK in note for note in notes) or (not right and _may_go(found, notes[0])):
+        if found is None or any(_HOOK in note for note in notes):
             continue
-        if _is_kept(chart.files.get(found.template, ""), found.template, keeping):
+        if not right and (notes[0].get(_POLICY) == "keep" or found.data.get("kind") == "Job"):
+            continue
+        sums = keeping and ".Template.BasePath" in chart.files.get(found.template, "")
+        if found.template in keeping or sums or any(path.endswith(".tpl") for path in keeping):
             continue
         if left is None or right is None:
             yield _finding(chart, found, (), f"is there or not {when}")
         elif fields := list(islice(_fields(left.data, right.data), _MOST)):
             fields_text = ", ".join(spelled(at) for at in fields)
             yield _finding(chart, left, fields[0], f"{fields_text} {'differ' if fields[1:] else 'differs'} {when}")
-
-
-def _is_kept(template: str, path: str, keeping: set[str]) -> bool:
-    """Report whether a template may find with `lookup` what differs: itself, by a helper or by a sum of another."""
-    helped = any(other.endswith(".tpl") for other in keeping)
-    return path in keeping or helped or bool(keeping and ".Template.BasePath" in template)
-
-
-def _may_go(manifest: Manifest, notes: Mapping[str, object]) -> bool:
-    return notes.get(_POLICY) == "keep" or manifest.data.get("kind") == "Job"
 
 
 def _keyed(manifests: Sequence[Manifest], shared: set[_Key]) -> dict[_Key, Manifest]:

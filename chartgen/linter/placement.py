@@ -84,7 +84,8 @@ def placed_pods(chart: Chart, renderings: Sequence[Rendering]) -> list[Placed]:
         (node,) = node_pool(machine, 1).nodes()
         given = frozenset(_words({key: value for key, value in data.items() if key not in _CHOSEN}))
         pods = pods_of(manifest.data for manifest in rendering.manifests)
-        found += [Placed(pod, machine, node, given) for pod in pods if _uses_gpus(pod)]
+        with_gpus = (pod for pod in pods if any(name.endswith("/gpu") for name in pod.devices))
+        found += [Placed(pod, machine, node, given) for pod in with_gpus]
     return found
 
 
@@ -140,10 +141,6 @@ def _is_given(name: str, pods: Pods, given: frozenset[str]) -> bool:
     ]
     amounts = {str(table[name]) for table in tables if name in table}
     return name in given or ("/" not in name and not given.isdisjoint(amounts))
-
-
-def _uses_gpus(pods: Pods) -> bool:
-    return any(name.endswith("/gpu") for name in pods.devices)
 
 
 def _words(data: object) -> Iterator[str]:

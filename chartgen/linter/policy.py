@@ -151,7 +151,9 @@ def secrets_by_reference(thing: Object) -> Iterator[PartProblem]:
                 yield PartProblem(message, _BY_REFERENCE, (*container.at, "env", index))
         for key in ("command", "args"):
             for index, word in enumerate(container.spec.get(key) or ()):
-                if looks_secret("", str(word)) or _flag_with_secret(str(word)):
+                name, _, value = str(word).removeprefix("--").partition("=")
+                flag = name.upper().replace("-", "_") if str(word).startswith("--") else ""
+                if looks_secret("", str(word)) or (flag and value and looks_secret(flag, value)):
                     message = f"container {container.name} has a secret in {key}"
                     yield PartProblem(message, _BY_REFERENCE, (*container.at, key, index))
     if thing.get("kind") == "ConfigMap":
@@ -218,11 +220,6 @@ def _mounts(pod: Pod, volume: object) -> Iterator[tuple[str, Object]]:
         for _, mount in items(container.spec, "volumeMounts"):
             if mount.get("name") == volume:
                 yield container.name, mount
-
-
-def _flag_with_secret(word: str) -> bool:
-    name, _, value = word.lstrip("-").partition("=")
-    return word.startswith("--") and bool(value) and looks_secret(name.upper().replace("-", "_"), value)
 
 
 def reason_key(name: str, *details: str) -> str:

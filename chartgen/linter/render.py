@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -102,18 +101,13 @@ def drawn_names(chart: Chart) -> tuple[str, str]:
     With fixed names, a template could render something else for lint than for everybody. `Renderer` replaces them in
     Helm's output.
     """
-    names = (_drawn() for _ in count())
-    new = (name for name in names if not any(name in text for text in chart.files.values()))
+    new = (name for name in iter(_drawn, "") if not any(name in text for text in chart.files.values()))
     return next(new), next(new)
 
 
 def _drawn() -> str:
     word = "".join(secrets.choice("bcdfghjklmnpqrstvwxz") + secrets.choice("aeiouy") for _ in range(4))
     return word[: secrets.choice((7, 8))] + secrets.choice(("", "", f"-{secrets.randbelow(100)}", "-run", "1"))
-
-
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1))
 
 
 @dataclass(frozen=True)
@@ -130,7 +124,9 @@ class Renderer:
     helm: Helm = field(default_factory=find_helm)
     schemas: bool = True
     names: tuple[str, str] = NAMES
-    pool: ThreadPoolExecutor = field(default_factory=_threads, repr=False, compare=False)
+    pool: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1)), repr=False, compare=False
+    )
 
     def close(self, *, wait: bool = True) -> None:
         """Stop the threads; cancel work that has not started."""

@@ -146,15 +146,10 @@ def _lint(settings: Settings, on_outcome: OnOutcome) -> Iterator[Finding]:
         done = confined(name, work, replace(settings.limits, seconds=min(left, settings.limits.seconds)))
         if done.steps != []:
             on_outcome(name, done)
-        excused = _excused(name, settings.config)
+        pairs = (each.partition(":") for each in settings.config.ignore)  # ID:CHART
+        excused = {rule for rule, _, chart in pairs if chart and os.path.realpath(chart) == os.path.realpath(name)}
         yield from (finding for finding in done.findings if finding.rule not in excused)
     yield from left_out(settings.roots, seen, max(ends, time.monotonic() + _SEARCH))
-
-
-def _excused(name: str, config: Config) -> set[str]:
-    """Return the rules that are ignored for one chart, `ID:CHART`."""
-    pairs = (each.partition(":") for each in config.ignore)
-    return {rule for rule, _, chart in pairs if chart and os.path.realpath(chart) == os.path.realpath(name)}
 
 
 def _charts(settings: Settings, ends: float) -> Iterator[tuple[str, Work | None]]:
@@ -213,8 +208,9 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
     subject = replace(_subject(identified(read.chart, settings.library), settings), folder=path)
     subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data, schemas=read.schemas)
     subject = replace(subject, crds=read.crds)
-    if not subject.presets and not subject.faults:
-        subject = replace(subject, presets=_values_of_ci(path))
+    if not subject.presets and not subject.faults:  # the values files of chart-testing
+        files = {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
+        subject = replace(subject, presets=files)
     return _examined(subject, "" if subject.faults else read.digest, settings)
 
 
@@ -297,11 +293,6 @@ def _site(name: str, folders: Sequence[Path]) -> Path | None:
     if found and (escapes(found, found.parent) or escapes(found, Path.cwd())):
         raise ChartgenError(rejected_path("example", "is a link out of the folder of presets", found))
     return found
-
-
-def _values_of_ci(path: Path) -> dict[str, list[Path]]:
-    """Return the values files of chart-testing, ci/*-values.yaml."""
-    return {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
 
 
 def _found(folder: Path) -> tuple[str, ...]:

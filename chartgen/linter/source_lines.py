@@ -51,7 +51,11 @@ def template_line(chart: Chart, source: str, lines: Sequence[str], line: int, at
     found = _likest(lines, line, files, _slot(at)) or _flow_list(lines, line, files)
     # templates that merge maps, such as resources, quote the texts again
     found = found or _likest(_unquoted(lines), line, dict(zip(files, _unquoted(files.values()), strict=True)))
-    return found or SourceLine(source, _first_line(chart.files.get(source, "")))
+    if found:
+        return found
+    rows = enumerate(chart.files.get(source, "").split("\n"), 1)
+    texts = (number for number, row in rows if row.strip() and not row.lstrip().startswith(("{{", "#", "---")))
+    return SourceLine(source, next(texts, 1))
 
 
 def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inner: int) -> SourceLine | None:
@@ -152,9 +156,3 @@ def _patterns(text: str) -> Patterns:
         if letters := sum(map(len, parts)):
             made[number] = (parts, letters)
     return made
-
-
-def _first_line(text: str) -> int:
-    """Return the first line that is not blank, an action or a comment."""
-    lines = enumerate(text.split("\n"), 1)
-    return next((at for at, line in lines if line.strip() and not line.lstrip().startswith(("{{", "#", "---"))), 1)

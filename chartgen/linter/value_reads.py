@@ -78,7 +78,13 @@ def value_reads(chart: Chart, *, is_foreign: bool) -> list[Read]:
         if name in rooted and not (code.definition in rooted and _is_root(code, context))
     }:
         rooted -= partly
-    return [read for read, definition in reads if definition in rooted and not _is_changed(read.keys, changed)]
+    return [
+        read
+        for read, definition in reads
+        if definition in rooted
+        and changed.isdisjoint(read.keys[:depth] for depth in range(len(read.keys) + 1))
+        and changed.isdisjoint(("*", key) for key in read.keys)
+    ]
 
 
 def _is_root(code: _Code, context: str) -> bool:
@@ -132,8 +138,3 @@ def _changed(codes: list[_Code]) -> Iterator[tuple[str, ...] | None]:
                 yield ("*", key)
             elif not _MADE.match(target) and not made.get((code.path, target.partition(".")[0])):
                 yield None
-
-
-def _is_changed(keys: tuple[str, ...], changed: set[tuple[str, ...] | None]) -> bool:
-    begun = {keys[:depth] for depth in range(len(keys) + 1)} | {("*", key) for key in keys}
-    return not begun.isdisjoint(changed)

@@ -123,7 +123,9 @@ def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
         if thing.get("kind") in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
             at, labels = _selector(thing)
             at = (*at, "matchLabels")
-        elif thing.get("kind") == "Job" and "ttlSecondsAfterFinished" not in spec and not _is_hook(thing):
+        elif thing.get("kind") == "Job" and "ttlSecondsAfterFinished" not in spec:
+            if any(str(name).endswith("/hook") for name in metadata(thing).get("annotations") or {}):
+                continue
             at = ("spec", "template", "metadata", "labels")
             labels = metadata(spec.get("template") or {}).get("labels") or {}
             if not re.search(r"[0-9]", str(metadata(thing).get("name"))):  # such as a version, a revision or a digest
@@ -135,10 +137,6 @@ def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
             version = re.sub(r"[^0-9]+", "-", str(labels[name])).strip("-")
             if version not in re.sub(r"[^0-9]+", "-", str(metadata(thing).get("name"))):
                 yield Wired(index, PartProblem(f"has the label {name}, which changes with the chart", at=(*at, name)))
-
-
-def _is_hook(thing: Object) -> bool:
-    return any(str(name).endswith("/hook") for name in metadata(thing).get("annotations") or {})
 
 
 def _versioned(template: str) -> bool:
