@@ -103,7 +103,8 @@ def _codes(path: str, text: str) -> Iterator[_Code]:
             opened.append((_NAME.findall(action.text)[0], True))
         elif action.word in ("if", "else", "with", "range"):
             opened.append((definition, is_root and action.word in ("if", "else")))
-        yield _Code(path, action, _plain(action.text), definition, is_root)
+        text = _plain(action.text) if ".Values" in action.text else action.text
+        yield _Code(path, action, text, definition, is_root)
 
 
 def _plain(code: str) -> str:
