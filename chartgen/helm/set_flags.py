@@ -189,17 +189,10 @@ class _Parser:
 
     def _until(self, stops: str) -> tuple[str, str]:
         """Read to a stop character, removing backslashes; the stop is empty at the end of the text."""
-        found: list[str] = []
-        while self._at < len(self._text):
-            character = self._text[self._at]
-            self._at += 1
-            if character in stops:
-                return "".join(found), character
-            if character == "\\":
-                character = self._text[self._at : self._at + 1]
-                self._at += 1
-            found.append(character)
-        return "".join(found), ""
+        found = re.compile(rf"((?:\\.?|[^\\{re.escape(stops)}])*)(.?)", re.DOTALL).match(self._text, self._at)
+        assert found  # noqa: S101 - it matches any text
+        self._at = found.end()
+        return re.sub(r"\\(.?)", r"\1", found[1], flags=re.DOTALL), found[2]
 
 
 def _put(node: Plain, keys: Keys, value: Plain, at: Keys) -> Plain:

@@ -58,12 +58,19 @@ class Document:
             node, mark = step
         return (mark.line + 1, mark.column + 1) if mark else (0, 0)
 
+    def _node(self, keys: Keys) -> Node | None:
+        """Return the node of a value; None when a key is missing."""
+        node = self.root
+        for key in keys:
+            node = (_child(node, key) or (None,))[0]
+        return node
+
     def part(self, keys: Keys) -> Document:
         """Return the document of a value inside this one, with places in the same file."""
-        data, node = self.data, self.root
+        data: Any = self.data
         for key in keys:
-            data, node = data[key], (_child(node, key) or (None, None))[0]  # type: ignore[index]
-        return Document(data, self.path, node)
+            data = data[key]
+        return Document(data, self.path, self._node(keys))
 
     def leaves(self) -> Iterator[tuple[Keys, Plain, int]]:
         """Yield all scalars, empty maps and lists with their key path and the 1-based line of their key."""
@@ -71,19 +78,12 @@ class Document:
 
     def span(self, keys: Keys) -> tuple[int, int] | None:
         """Return the offsets of a value's text, or None when the key is missing."""
-        node = self.root
-        for key in keys:
-            step = _child(node, key)
-            if step is None:
-                return None
-            node = step[0]
-        return (node.start_mark.index, node.end_mark.index) if node is not None else None
+        node = self._node(keys)
+        return None if node is None else (node.start_mark.index, node.end_mark.index)
 
     def text_position(self, keys: Keys, offset: int) -> tuple[int, int]:
         """Return the 1-based (line, column) of a character of a text, or of its key where it has several lines."""
-        node = self.root
-        for key in keys:
-            node = (_child(node, key) or (None, None))[0]
+        node = self._node(keys)
         if node is None or node.style in ("|", ">") or node.start_mark.line != node.end_mark.line:
             return self.position(keys)
         return node.start_mark.line + 1, node.start_mark.column + 1 + bool(node.style) + offset
