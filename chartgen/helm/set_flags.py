@@ -8,9 +8,8 @@ rejects it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from chartgen.errors import Problem, UsageError
 from chartgen.helm.yaml import Keys, Plain, dotted, type_name
@@ -33,19 +32,11 @@ class MalformedError(ValueError):
     """A flag's argument breaks the grammar, or its keys pass through a value that is not a map or list."""
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """One `key=value` of a flag.
-
-    Args:
-        keys: Where the value goes; numbers are list indexes.
-        value: The value, with the type that the flag gives it.
-        dangling: The flag ended at its `=`. Helm stores such an empty text, but not in a new list item.
-    """
+class Assignment(NamedTuple):
+    """One `key=value` of a flag; numbers among the keys are list indexes."""
 
     keys: Keys
     value: Plain
-    dangling: bool = False
 
 
 def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assignment]:
@@ -101,10 +92,8 @@ def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
     """Return a copy of the data with one assignment made; unchanged parts are shared.
 
     Raises:
-        MalformedError: The keys pass through a value that is not a map or list, or the flag is unfinished.
+        MalformedError: The keys pass through a value that is not a map or list.
     """
-    if assignment.dangling and _makes_item(data, assignment.keys):
-        raise MalformedError("ends without a value, and Helm would drop it; end it with a comma to set an empty text")
     return cast("dict[str, Plain]", _put(data, assignment.keys, assignment.value, ()))
 
 
@@ -118,8 +107,14 @@ class _Parser:
     def assignments(self) -> Iterator[Assignment]:
         while self._at < len(self._text):
             keys = self._keys()
-            dangling = self._at >= len(self._text) and not self._is_json
-            yield Assignment(keys, "" if dangling else self._value(), dangling)
+            if self._at < len(self._text) or self._is_json:
+                yield Assignment(keys, self._value())
+            elif isinstance(keys[-1], str) and any(isinstance(key, int) for key in keys):  # not in a new item
+                raise MalformedError(
+                    "ends without a value, and Helm may drop it; end it with a comma for empty text"
+                )
+            else:
+                yield Assignment(keys, "")
 
     def _keys(self) -> Keys:
         keys: list[str | int] = []
@@ -231,20 +226,6 @@ def _item(child: Plain, rest: Keys, here: Keys) -> Plain:
     if child is not None and not isinstance(child, list):
         raise MalformedError(f"{dotted(here)} is {type_name(child)}, not a list; set {dotted(here)} as a whole")
     return child or []
-
-
-def _makes_item(data: Plain, keys: Keys) -> bool:
-    if isinstance(keys[-1], int):
-        return False
-    node = data
-    for key in keys[:-1]:
-        if isinstance(key, str):
-            node = node.get(key) if isinstance(node, dict) else None
-        elif isinstance(node, list) and key < len(node):
-            node = node[key]
-        else:
-            return True
-    return False
 
 
 def _refuse(word: str) -> Plain:
