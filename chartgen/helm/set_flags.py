@@ -8,7 +8,6 @@ rejects it.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from chartgen.errors import Problem, UsageError
@@ -110,9 +109,7 @@ class _Parser:
             if self._at < len(self._text) or self._is_json:
                 yield Assignment(keys, self._value())
             elif isinstance(keys[-1], str) and any(isinstance(key, int) for key in keys):  # not in a new item
-                raise MalformedError(
-                    "ends without a value, and Helm may drop it; end it with a comma for empty text"
-                )
+                raise MalformedError("ends without a value, and Helm may drop it; end it with a comma for empty text")
             else:
                 yield Assignment(keys, "")
 
@@ -191,41 +188,27 @@ class _Parser:
 
 
 def _put(node: Plain, keys: Keys, value: Plain, at: Keys) -> Plain:
+    """Return a copy of a node with a value at a key path below it; Helm rejects a null or scalar on the way."""
     if not keys:
         return value
-    key, rest = keys[0], keys[1:]
-    here = (*at, key)
-    put = partial(_put, keys=rest, value=value, at=here)
+    key, rest, here = keys[0], keys[1:], (*at, keys[0])
+    is_in_map = bool(rest) and isinstance(rest[0], str)
+    absent: Plain = {} if is_in_map else []
     if isinstance(key, str):
-        parent = cast("dict[str, Plain]", node)
-        return {**parent, key: put(_container(parent, key, rest, here))}
-    items = list(cast("list[Plain]", node))
-    items += [None] * (key + 1 - len(items))
-    items[key] = put(_item(items[key], rest, here))
+        if not isinstance(node, dict):
+            raise _misfit(node, "a map", at)
+        return {**node, key: _put(node.get(key, absent), rest, value, here)}
+    if not isinstance(node, list):
+        raise _misfit(node, "a list", at)
+    items = [*node, *[None] * (key + 1 - len(node))]
+    # Helm replaces an item that is not a map, but not one that is not a list.
+    is_kept = isinstance(items[key], dict) if is_in_map else items[key] is not None
+    items[key] = _put(items[key] if is_kept else absent, rest, value, here)
     return items
 
 
-def _container(node: dict[str, Plain], key: str, rest: Keys, here: Keys) -> Plain:
-    """Return the map or list at a key, an empty one when it is absent; Helm rejects a null or scalar there."""
-    if not rest:
-        return None
-    wanted = dict if isinstance(rest[0], str) else list
-    child = node.get(key, wanted())
-    if not isinstance(child, wanted):
-        what = "a map" if wanted is dict else "a list"
-        raise MalformedError(f"{dotted(here)} is {type_name(child)}, not {what}; set {dotted(here)} as a whole")
-    return child
-
-
-def _item(child: Plain, rest: Keys, here: Keys) -> Plain:
-    """Return the item at an index; Helm replaces an item that is not a map, but not one that is not a list."""
-    if not rest:
-        return None
-    if isinstance(rest[0], str):
-        return child if isinstance(child, dict) else {}
-    if child is not None and not isinstance(child, list):
-        raise MalformedError(f"{dotted(here)} is {type_name(child)}, not a list; set {dotted(here)} as a whole")
-    return child or []
+def _misfit(node: Plain, wanted: str, at: Keys) -> MalformedError:
+    return MalformedError(f"{dotted(at)} is {type_name(node)}, not {wanted}; set {dotted(at)} as a whole")
 
 
 def _refuse(word: str) -> Plain:
