@@ -41,15 +41,24 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
 <% endif %>
+<% set others = target.launchers | map(attribute="processes") | reject("equalto", kind.starts) | list %>
+<% if others %>
 {{- if eq $launcher.processes "<%= kind.starts %>" }}
+<% endif %>
 {{ include "<%= chart %>.launch" . | trim }}
+<% if "one" in others %>
 {{- else if eq $launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
 exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
+<% endif %>
+<% if "workers" in others %>
 {{- else }}
 
 {{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "<%= chart %>.interpreter" $launcher.program) | trim }}
+<% endif %>
+<% if others %>
 {{- end }}
+<% endif %>
 {{- end }}
 
 <% if kind.starts == "gpu" %>
