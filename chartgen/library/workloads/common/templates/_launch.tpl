@@ -17,9 +17,11 @@
 {{- end }}
 
 meet "$MASTER_PORT"
+<% if "launch" in used_parts %>
 {{- with include (printf "<%= chart %>.launcher.%s.launch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
+<% endif %>
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}

@@ -70,9 +70,11 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 <% if slot("beforeRank.sh", 0) %>
 <%= slot("beforeRank.sh", 0) %>
 <% endif %>
+<% if "beforeRank" in used_parts %>
 {{- with include (printf "<%= chart %>.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
+<% endif %>
 {{- $watch := "" }}
 {{- if or .Run.watched .Run.exporter }}
 {{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
