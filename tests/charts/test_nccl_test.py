@@ -231,12 +231,7 @@ def test_the_report_names_the_machine_and_the_values_that_avoid_it() -> None:
     assert told == [
         "chartgen: nccl-test: gke-bad is slow: 100.00 GB/s with its partners, 25% of the 396.00 GB/s of most machines",
         "chartgen: nccl-test: values that keep a run away from what is slow:",
-        "affinity:",
-        "  nodeAffinity:",
-        "    requiredDuringSchedulingIgnoredDuringExecution:",
-        "      nodeSelectorTerms:",
-        "        - matchFields:",
-        '            - {key: metadata.name, operator: NotIn, values: ["gke-bad"]}',
+        'avoidNodes: ["gke-bad"]',
     ]
 
 
@@ -466,7 +461,7 @@ def test_pairs_find_the_slow_machine_and_say_how_to_avoid_it(tmp_path: Path) -> 
     told = logs[0].splitlines()
     (line,) = (line for line in told if " is slow: " in line)
     assert line.startswith("chartgen: nccl-test: node-bad is slow: ")
-    assert '            - {key: metadata.name, operator: NotIn, values: ["node-bad"]}' in told
+    assert 'avoidNodes: ["node-bad"]' in told
     pairs = [tuple(each["pair"]) for each in record(cluster)[1:]]
     assert sorted(pairs) == [(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
 
