@@ -3,8 +3,9 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 */}}
 {{- define "<%= chart %>.start" -}}
 {{- $launcher := .Run.launcher -}}
-{{- $variables := .Run.env | fromYamlArray | include "<%= chart %>.names" -}}
-{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- $variables := list }}
+{{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 <% if "attempt" in defined %>
 {{- if and .Run.mustProgress (include "<%= chart %>.attempt" .) }}
@@ -86,9 +87,4 @@ exec {{ $watch }}{{ include "<%= chart %>.interpreter" .Run.launcher.program }} 
 {{/* The interpreter of a program, from its name. */}}
 {{- define "<%= chart %>.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
-{{- end }}
-
-{{/* Names of variables, as words. */}}
-{{- define "<%= chart %>.names" -}}
-{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
 {{- end }}
