@@ -2,7 +2,6 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "<%= chart %>.start" -}}
-{{- $launcher := .Run.launcher -}}
 {{- $variables := list }}
 {{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
@@ -28,7 +27,7 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 {{- end }}
 <%= slot("beforeLaunch.sh", 0) %>
 <% if kind.starts == "ray" %>
-{{- if ne $launcher.processes "ray" }}
+{{- if ne .Run.launcher.processes "ray" }}
 <% endif %>
 {{- with include (printf "<%= chart %>.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
@@ -44,18 +43,18 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 <% endif %>
 <% set others = target.launchers | map(attribute="processes") | reject("equalto", kind.starts) | list %>
 <% if others %>
-{{- if eq $launcher.processes "<%= kind.starts %>" }}
+{{- if eq .Run.launcher.processes "<%= kind.starts %>" }}
 <% endif %>
 {{ include "<%= chart %>.launch" . | trim }}
 <% if "one" in others %>
-{{- else if eq $launcher.processes "one" }}
+{{- else if eq .Run.launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
-exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
+exec {{ include "<%= chart %>.interpreter" .Run.launcher.program }} "$@"
 <% endif %>
 <% if "workers" in others %>
 {{- else }}
 
-{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "<%= chart %>.interpreter" $launcher.program) | trim }}
+{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "<%= chart %>.interpreter" .Run.launcher.program) | trim }}
 <% endif %>
 <% if others %>
 {{- end }}
