@@ -158,7 +158,7 @@ class Tags:
             return {name.partition(".")[0] for name in FACTS}
         return set(_FACT_OF_RULE.findall(self._rule_text))
 
-    @property
+    @cached_property
     def _has_users_parts(self) -> bool:
         """Whether a part is a user's, whose templates may include whatever charts define."""
         paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
