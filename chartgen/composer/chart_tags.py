@@ -154,14 +154,14 @@ class Tags:
     @cached_property
     def _facts_of_rules(self) -> set[str]:
         """Return the facts that the chart makes: those that its rules name, and all where a user's templates may."""
-        if self._has_users_parts:
+        if self.for_users:
             return {name.partition(".")[0] for name in FACTS}
         return set(_FACT_OF_RULE.findall(self._rule_text))
 
-    @cached_property
-    def _has_users_parts(self) -> bool:
-        """Whether a part is a user's, whose templates may include whatever charts define."""
-        paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
+    @property
+    def for_users(self) -> bool:
+        """Whether templates of users are in the chart, which may name what chartgen's own do not."""
+        paths = [*(part.path for part in self.target.fragments), *(part.path for part in self.target.launchers)]
         return not all(map(self.target.library.is_builtin, [*paths, self.workload.path]))
 
     def _launcher(self, facts: Mapping[str, str]) -> Launcher:
@@ -306,7 +306,7 @@ class Tags:
     def _used_parts(self) -> list[str]:
         """Return the definitions of launchers that templates include by name; no launcher here has the others."""
         every = [name.partition(".")[0] for name in INCLUDED] + ["programs"]
-        if self._has_users_parts:
+        if self.for_users:
             return every
         filled = {name for launcher in self.target.launchers for name in _filled_parts(launcher)}
         return [name for name in every if name in filled]
