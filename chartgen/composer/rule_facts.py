@@ -108,7 +108,6 @@ FACTS = {
     "iterations": Fact(_TEXTS, "options in config that count the learning rate in steps"),
     "knownNames": Fact(_TEXTS, "names that arguments may contain, such as $(nodes)"),
     "unknownNames": Fact(_TEXTS, "other names in args of the form $(name)"),
-    "measures": Fact(_TEXT, "the collective that own.binary measures; empty without one"),
 }
 # Those of chartgen's own rules alone: they follow its programs and may change with any version.
 INTERNAL = frozenset(
@@ -116,6 +115,6 @@ INTERNAL = frozenset(
         *("pipelineLayers", "stageOption", "ownLayers", "otherLayers", "otherStages", "stageSizes", "stageUnit"),
         *("queryGroups", "ffnHiddenSize", "recompute.granularity", "recompute.method", "recompute.layers"),
         *("learningRate", "minLearningRate", "evaluationShare", "describesModel", "stepPatterns", "given"),
-        *("overridden", "abbreviated", "samples", "iterations", "knownNames", "unknownNames", "measures"),
+        *("overridden", "abbreviated", "samples", "iterations", "knownNames", "unknownNames"),
     }
 )
