@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from pathlib import PurePosixPath
 from typing import Any
 
 from chartgen.checks.images import release_in
@@ -189,5 +188,4 @@ FACTS: dict[str, Callable[[Job], Any]] = {
     "iterations": lambda job: _matching(job, _ITERATIONS),
     "knownNames": lambda _: NAMES,
     "unknownNames": _unknown_names,
-    "measures": lambda job: PurePosixPath(job.own.get("binary") or "").name.partition("_perf")[0],
 }

@@ -124,6 +124,7 @@ class Tags:
             "program_of": lambda name: next(each.program for each in self.target.every_launcher if each.name == name),
             "parts": lambda launcher: list(self._launcher(launcher).parts),
             "launcher_parts": lambda launcher: self._launcher_parts(self._launcher(launcher)),
+            "used_parts": self._used_parts,
             "part": lambda launcher, name: self._part(self._launcher(launcher), name),
             "setup_files": lambda fragment: list(self._fragment(fragment).setup),
             "common": self.script,
@@ -294,6 +295,15 @@ class Tags:
     def _plain(self, text: SlotText, segments: Sequence[Segment]) -> str:
         return self.render(joined(segments), text.path)
 
+    @property
+    def _used_parts(self) -> list[str]:
+        """Return the definitions of launchers that templates include by name; no launcher here has the others."""
+        every = [name.partition(".")[0] for name in INCLUDED] + ["programs"]
+        if self.for_users:
+            return every
+        filled = {name for launcher in self.target.launchers for name in _filled_parts(launcher)}
+        return [name for name in every if name in filled]
+
     def _launcher_parts(self, launcher: Launcher) -> dict[str, str]:
         """Return the text of each definition that templates include by name; empty where the launcher has no part."""
         parts = {name.partition(".")[0]: self._included(launcher, name) for name in INCLUDED}
@@ -320,6 +330,13 @@ class Tags:
 
     def _part(self, launcher: Launcher, name: str) -> str:
         return self.render(launcher.parts.get(name, ""), launcher.path / name, launcher=launcher).rstrip("\n")
+
+
+def _filled_parts(launcher: Launcher) -> set[str]:
+    """Return the definitions that a launcher fills, and those that each chart has."""
+    filled = {"config", "args", "env", "beforeLaunch"} | {name.partition(".")[0] for name in launcher.parts}
+    filled |= {"programs"} if launcher.own_program else set()
+    return filled | ({"files"} if launcher.writes_config else set())
 
 
 def _guard(*, opens: bool) -> str:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE
@@ -25,78 +24,40 @@ _PART = re.compile(r"(?:charts/[^/]+/)*")  # of a subchart, which may itself be 
 _CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
 
 
-class ChartFolder(NamedTuple):
-    """The content of a chart's folder that Helm reads.
+class ChartFolder:
+    """The content of a chart's folder that Helm reads, as far as it has been read, in the order of the walk.
 
-    Args:
+    Attributes:
         name: The chart's name; the folder's name when Chart.yaml is broken.
         texts: Its texts, path -> text, without those that `.helmignore` excludes.
         data: Its files that are not text, path -> bytes.
         schemas: Schemas that `.helmignore` excludes but Helm may still apply.
         problems: Faults that keep Helm from reading the folder, or make it read something else.
-        digest: Identifies this content.
     """
-
-    name: str
-    texts: dict[str, str]
-    data: dict[str, bytes]
-    schemas: dict[str, str]
-    problems: list[Problem]
-    digest: str
-
-
-def read_folder(path: Path, *, links_out: bool = False) -> ChartFolder:
-    """Read the folder of a chart, without loading files that are too large.
-
-    Args:
-        links_out: Whether to follow links that lead out of it, as Helm does; otherwise they are a problem.
-
-    Raises:
-        ChartgenError: The folder is not a chart.
-    """
-    if not (path / "Chart.yaml").is_file():
-        raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", path, hint="give the folder of a chart"))
-    reading = _Reading(path, None if links_out else Path(os.path.realpath(path)))
-    for entry in reading.walk():
-        reading.take(entry)
-        if reading.total > LARGEST_CHART or reading.count > MOST_FILES:
-            limits = f"more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files, Helm reads them all"
-            reading.report("Chart.yaml", f"has {limits}", "move data out of the chart")
-            break
-    name = _name(reading.texts.get("Chart.yaml", ""), path, reading.problems)
-    texts = dict(sorted(reading.texts.items()))
-    return ChartFolder(name, texts, reading.data, reading.schemas, reading.problems, reading.digest.hexdigest())
-
-
-class _Entry(NamedTuple):
-    """A file or a link in a chart's folder.
-
-    Args:
-        circles: Whether it is a link to a folder above it.
-        left_out: Whether `.helmignore` excludes it.
-    """
-
-    path: Path
-    circles: bool
-    left_out: bool
-
-
-class _Reading:
-    """The files read so far from a chart's folder, in the order of the walk."""
 
     def __init__(self, path: Path, root: Path | None) -> None:
         self.path, self.root, self.total, self.count = path, root, 0, 0
+        self.name = path.resolve().name
         self.problems: list[Problem] = []
         self.texts: dict[str, str] = {}
         self.data: dict[str, bytes] = {}
         self.schemas: dict[str, str] = {}
-        self.digest = hashlib.sha256()
+        self._digest = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies this content."""
+        return self._digest.hexdigest()
 
     def report(self, name: str, message: str, hint: str) -> None:
+        """Add a fault of a file."""
         self.problems.append(Problem(message, name, hint=hint))
 
-    def walk(self) -> Iterator[_Entry]:
-        """Yield the entries of the folder; follow links to other folders, as Helm does."""
+    def walk(self) -> Iterator[tuple[Path, bool, bool]]:
+        """Yield each file and link, whether it leads to a folder above it, and whether `.helmignore` excludes it.
+
+        Links to other folders are followed, as Helm does.
+        """
         left, ignored = (
             [(self.path, frozenset((os.path.realpath(self.path),)), False)],
             ignored_by(self.path, self.root),
@@ -111,24 +72,25 @@ class _Reading:
                 name = file.relative_to(self.path).as_posix()
                 left_out = within or (file.exists() and ignored(name, folder=is_folder))
                 if file.is_symlink() or not is_folder:
-                    yield _Entry(file, real in above, left_out)
+                    yield file, real in above, left_out
                 if is_folder and real not in above and not (file.is_symlink() and file_fault(file, self.root)):
                     left.append((file, above | {real}, left_out))
 
-    def take(self, entry: _Entry) -> None:
+    def take(self, file: Path, *, circles: bool, left_out: bool) -> None:
         """Read a file; of the excluded files, only those that Helm may still read: links, schemas and archives."""
-        file, name = entry.path, entry.path.relative_to(self.path).as_posix()
-        self.count += not entry.left_out
-        wrong = _CIRCLES if entry.circles and not entry.left_out else file_fault(file, self.root)
-        if entry.left_out and not file.is_symlink() and (wrong or not _read_anyway(file)):
+        name = file.relative_to(self.path).as_posix()
+        self.count += not left_out
+        wrong = _CIRCLES if circles and not left_out else file_fault(file, self.root)
+        may_be_read = file.is_symlink() or (not wrong and (file.name == SCHEMA_FILE or file.suffix == ".tgz"))
+        if left_out and not may_be_read:
             return
         if wrong:
             self.report(name, *wrong)
         elif file.is_file():
             data = file.read_bytes()
             self.total += len(data)
-            self.digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
-            if not entry.left_out:
+            self._digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
+            if not left_out:
                 self._sort(name, data)
             elif file.name == SCHEMA_FILE:
                 self.schemas[name] = data.decode("utf-8", "replace").removeprefix("\ufeff")
@@ -141,6 +103,33 @@ class _Reading:
             self.report(name, "is not UTF-8 text", "save it as UTF-8")
         else:
             self.data[name] = data
+
+
+def read_folder(path: Path, *, links_out: bool = False) -> ChartFolder:
+    """Read the folder of a chart, without loading files that are too large.
+
+    Args:
+        links_out: Whether to follow links that lead out of it, as Helm does; otherwise they are a problem.
+
+    Raises:
+        ChartgenError: The folder is not a chart.
+    """
+    if not (path / "Chart.yaml").is_file():
+        raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", path, hint="give the folder of a chart"))
+    found = ChartFolder(path, None if links_out else Path(os.path.realpath(path)))
+    for file, circles, left_out in found.walk():
+        found.take(file, circles=circles, left_out=left_out)
+        if found.total > LARGEST_CHART or found.count > MOST_FILES:
+            limits = f"more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files, Helm reads them all"
+            found.report("Chart.yaml", f"has {limits}", "move data out of the chart")
+            break
+    found.texts = dict(sorted(found.texts.items()))
+    try:
+        head = require_map(load(found.texts.get("Chart.yaml", ""), "Chart.yaml"), "Chart.yaml")
+        found.name = str(head.get("name", found.name))
+    except ChartgenError as error:
+        found.problems += error.problems
+    return found
 
 
 def ignored_by(chart: Path, root: Path | None = None) -> Ignored:
@@ -170,19 +159,6 @@ def file_fault(file: Path, root: Path | None) -> tuple[str, str] | None:
     if (size := file.stat().st_size) > LARGEST_FILE:
         return f"has {size / 1e6:.0f} MB, Helm reads at most {LARGEST_FILE / 1e6:.0f} MB of a file", "move it out"
     return None
-
-
-def _read_anyway(file: Path) -> bool:
-    return file.name == SCHEMA_FILE or file.suffix == ".tgz"
-
-
-def _name(head: str, path: Path, problems: list[Problem]) -> str:
-    """Return the chart's name; the folder's name when Chart.yaml is broken."""
-    try:
-        return str(require_map(load(head, "Chart.yaml"), "Chart.yaml").get("name", path.resolve().name))
-    except ChartgenError as error:
-        problems += error.problems
-        return path.resolve().name
 
 
 def _text(data: bytes) -> str | None:
@@ -235,7 +211,6 @@ class Ignored:
 
         Args:
             path: The path relative to the chart, with slashes.
-            folder: Whether it is a folder.
         """
         for pattern in self.patterns:
             if pattern.negate:

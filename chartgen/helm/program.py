@@ -7,18 +7,17 @@ Only pyhelm3's `Command.run` is used. Its `Client` rejects every Helm that was b
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chartgen.cached import read_cached, write_cached
 from chartgen.errors import ChartgenError, MissingToolError
-from chartgen.files import write_whole
 from chartgen.helm.program_errors import PREFIX, TELLING, UNREACHABLE, HelmError, bounded, unreachable_reason
-from chartgen.programs import cache_dir, find_tool
+from chartgen.programs import find_tool
 
 if TYPE_CHECKING:
     import subprocess
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 # The oldest Helm with the `--output json`, schema validator and job hooks that the charts are tested with.
 MINIMUM_VERSION = (3, 18)
 _TOO_NEW = (5,)
-_VERSIONS = "helm-versions.json"
-_KEPT = 20  # states of Helm programs whose versions are remembered
+_VERSIONS = "helm-versions"  # in the cache
 # Helm ends before Go's garbage collector earns its time: without it, a render takes half of the processor time. From
 # 1 GiB on, it collects.
 _GO = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
@@ -91,8 +89,7 @@ class Helm:
 
         Args:
             arguments: The command and its arguments, without the program; paths follow `--`.
-            stdin: Text for its input, such as values for `--values -`.
-            limit: Time limit in seconds.
+            limit: Seconds.
 
         Raises:
             HelmError: Helm failed, or took too long.
@@ -114,8 +111,8 @@ class Helm:
 
         Args:
             arguments: Flags, `--`, and the chart's address.
-            limit: Time limit in seconds.
-            largest: Size limit of the archive in bytes.
+            limit: Seconds.
+            largest: Bytes of the archive.
 
         Raises:
             MissingToolError: The server cannot be reached.
@@ -200,30 +197,12 @@ def _version(executable: Path) -> tuple[int, int, int]:
 @lru_cache(maxsize=8)
 def _version_of(executable: Path, changed_ns: int, size: int) -> tuple[int, int, int]:
     """Return a Helm's version; query it once per state of the file, since a query takes as long as a small render."""
-    key = f"{executable} {changed_ns} {size}"
-    known = _known_versions()
-    version = parse_version(str(known.get(key, "")))
+    key = hashlib.sha256(f"{executable} {changed_ns} {size}".encode()).hexdigest()
+    version = parse_version(str(read_cached(_VERSIONS, key)))
     if version is None:
         version = _ask_version(executable)
-        known[key] = ".".join(map(str, version))
-        _remember(dict(list(known.items())[-_KEPT:]))
+        write_cached(_VERSIONS, key, ".".join(map(str, version)))
     return version
-
-
-def _known_versions() -> dict[str, str]:
-    try:
-        known = json.loads((cache_dir() / _VERSIONS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _remember(known: dict[str, str]) -> None:
-    """Write the versions to the cache; when that fails, they are queried again."""
-    folder = cache_dir()
-    with suppress(OSError, ChartgenError):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _VERSIONS, json.dumps(known))
 
 
 def _ask_version(executable: Path) -> tuple[int, int, int]:

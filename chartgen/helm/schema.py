@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from jsonschema import Draft7Validator, ValidationError
 
-    from chartgen.findings import PartProblem
-    from chartgen.helm.schema_messages import Json, SchemaMismatch
+    from chartgen.helm.schema_messages import Json
 
 Schema: TypeAlias = "dict[str, Json]"
 Locate: TypeAlias = "Callable[[Sequence[str | int]], tuple[Path | str | None, int, int]]"
@@ -90,21 +89,16 @@ def validate_schema(data: Json, schema: Schema, locate: Locate) -> list[Problem]
     from referencing import Registry
 
     try:
-        complaints = _complaints(_validator_class()(schema, registry=Registry()).iter_errors(data), schema)
+        errors = [*_validator_class()(schema, registry=Registry()).iter_errors(data)]
+        if not errors:
+            return []
+        from chartgen.helm.schema_messages import explain_mismatch
+
+        complaints = [complaint for error in errors for complaint in explain_mismatch(error, schema)]
     except Exception as error:  # noqa: BLE001 - a third-party schema can break the validator in many ways
         raise ChartgenError(_unsound(schema, error)) from None
     problems = {Problem(complaint.message, *locate(complaint.at), complaint.hint) for complaint in complaints}
     return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
-
-
-def _complaints(errors: Iterator[ValidationError], schema: Schema) -> list[PartProblem]:
-    """Describe errors; this uses the whole schema, not only the part that the validator has applied."""
-    found = list(errors)
-    if not found:
-        return []
-    from chartgen.helm.schema_messages import explain_mismatch
-
-    return [complaint for error in found for complaint in explain_mismatch(_fault(error), schema)]
 
 
 def _unsound(schema: Json, error: Exception) -> list[Problem]:
@@ -136,23 +130,6 @@ def check_patterns(schema: Schema) -> list[str]:
         reasons += [] if reasons else _python_complaints(pattern)
         findings += [f"{path}: {pattern!r} uses {reason}" for reason in reasons]
     return findings
-
-
-def _fault(error: ValidationError) -> SchemaMismatch:
-    from chartgen.helm.schema_messages import SchemaMismatch
-
-    step = next(iter(error.relative_schema_path), 0)
-    return SchemaMismatch(
-        keyword=str(error.validator),
-        required=error.validator_value,
-        value=error.instance,
-        schema=cast("Schema", error.schema),
-        keys=tuple(error.absolute_path),
-        message=error.message,
-        depth=len(error.relative_path),
-        branch=step if isinstance(step, int) else 0,
-        inner=tuple(map(_fault, error.context or ())),
-    )
 
 
 def _python_complaints(pattern: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chartgen.errors import did_you_mean
@@ -24,6 +23,8 @@ _DEEPEST = 12
 
 # Any JSON value, of a schema or of the validated values.
 Json: TypeAlias = Any
+# A ValidationError of jsonschema, whose type hints let each value be unset.
+Mismatch: TypeAlias = Any
 
 _TYPES = {
     "string": "text",
@@ -50,54 +51,31 @@ _OF_VALUE = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class SchemaMismatch:
-    """One error of a schema validator.
-
-    Args:
-        keyword: The schema keyword that failed.
-        keys: The key path of the value.
-        depth: For an error inside an alternative, its depth below the alternative's own value.
-        branch: For an error inside an alternative, the number of its branch.
-        inner: For alternatives, the errors of all branches.
-    """
-
-    keyword: str
-    required: Json
-    value: Json
-    schema: dict[str, Json]
-    keys: Keys
-    message: str
-    depth: int = 0
-    branch: int = 0
-    inner: tuple[SchemaMismatch, ...] = ()
-
-
-def explain_mismatch(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
+def explain_mismatch(error: Mismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
     """Describe one error; an alternative (`anyOf`) yields the errors of its nearest branch.
 
     Args:
         root: The whole schema, to find a key that was put in the wrong place.
     """
-    if fault.keyword == "additionalProperties":
-        yield from _unknown_keys(fault, root)
-    elif fault.keyword == "required":
-        yield from _missing_keys(fault, root)
-    elif fault.keyword in ("anyOf", "oneOf") and fault.inner:
-        yield from _alternatives(fault, root)
-    elif fault.keyword == "oneOf" and (keys := _exclusive_keys(fault)):
-        if isinstance(fault.value, dict):
-            yield PartProblem(f"{_name(fault)} has {' and '.join(keys)}", "keep one of them", fault.keys)
-    elif fault.keyword == "dependencies":
-        yield from _needed_keys(fault)
-    elif fault.keyword == "enum":
-        yield _outside(fault)
-    elif fault.keyword == "pattern" or (fault.keyword == "not" and "title" in fault.schema):
-        yield PartProblem(f"{_name(fault)} is {_given(fault)}, but must be: {_form(fault.schema)}", at=fault.keys)
-    elif fault.keyword in _OF_VALUE:
-        yield _misfit(fault, [wanted(fault.schema, root)])
+    if error.validator == "additionalProperties":
+        yield from _unknown_keys(error, root)
+    elif error.validator == "required":
+        yield from _missing_keys(error, root)
+    elif error.validator in ("anyOf", "oneOf") and error.context:
+        yield from _alternatives(error, root)
+    elif error.validator == "oneOf" and (keys := _exclusive_keys(error)):
+        if isinstance(error.instance, dict):
+            yield _problem(error, f"{_name(error)} has {' and '.join(keys)}", "keep one of them")
+    elif error.validator == "dependencies":
+        yield from _needed_keys(error)
+    elif error.validator == "enum":
+        yield _outside(error)
+    elif error.validator == "pattern" or (error.validator == "not" and "title" in error.schema):
+        yield _problem(error, f"{_name(error)} is {_given(error)}, but must be: {_form(error.schema)}")
+    elif error.validator in _OF_VALUE:
+        yield _misfit(error, [wanted(error.schema, root)])
     else:
-        yield PartProblem(f"{_name(fault)} {_other(fault)}", at=fault.keys)
+        yield _problem(error, f"{_name(error)} {_other(error)}")
 
 
 def wanted(schema: dict[str, Json], root: dict[str, Json]) -> str:
@@ -139,38 +117,45 @@ def _length(schema: dict[str, Json]) -> str:
     return f" of {low or 0} to {high} characters" if high is not None else f" of at least {low} characters"
 
 
-def _name(fault: SchemaMismatch) -> str:
-    return dotted(fault.keys) or "the values"
+def _keys(error: Mismatch) -> Keys:
+    return tuple(error.absolute_path)
 
 
-def _outside(fault: SchemaMismatch) -> PartProblem:
+def _problem(error: Mismatch, message: str, hint: str = "") -> PartProblem:
+    return PartProblem(message, hint, _keys(error))
+
+
+def _name(error: Mismatch) -> str:
+    return dotted(_keys(error)) or "the values"
+
+
+def _outside(error: Mismatch) -> PartProblem:
     """Describe a value outside its list; the hint omits the list, because the message contains it."""
-    hint = did_you_mean(str(fault.value), [word for word in fault.required if isinstance(word, str)])
-    message = f"{_name(fault)} must be {_choice(fault.required)}, not {_given(fault)}"
-    return PartProblem(message, hint if hint.startswith("did") else "", fault.keys)
+    hint = did_you_mean(str(error.instance), [word for word in error.validator_value if isinstance(word, str)])
+    message = f"{_name(error)} must be {_choice(error.validator_value)}, not {_given(error)}"
+    return _problem(error, message, hint if hint.startswith("did") else "")
 
 
-def _missing_keys(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
+def _missing_keys(error: Mismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
     described = root
-    for key in fault.keys:
+    for key in _keys(error):
         others = described.get("items" if isinstance(key, int) else "additionalProperties")
         child = described.get("properties", {}).get(key, others)
         described = _resolved(child, root) if isinstance(child, dict) else {}
-    for key in (key for key in fault.required if key not in fault.value):
+    for key in (key for key in error.validator_value if key not in error.instance):
         meaning = described.get("properties", {}).get(key, {}).get("description", "")
-        yield PartProblem(
-            f"{dotted([*fault.keys, key])} is missing", f"add it: {meaning}" if meaning else "", fault.keys
-        )
+        hint = f"add it: {meaning}" if meaning else ""
+        yield _problem(error, f"{dotted([*_keys(error), key])} is missing", hint)
 
 
-def _unknown_keys(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
-    properties = fault.schema.get("properties", {})
-    patterns = fault.schema.get("patternProperties", {})
-    where = f" in {dotted(fault.keys)}" if fault.keys else ""
-    for key in fault.value:
+def _unknown_keys(error: Mismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
+    properties = error.schema.get("properties", {})
+    patterns = error.schema.get("patternProperties", {})
+    where = f" in {dotted(_keys(error))}" if _keys(error) else ""
+    for key in error.instance:
         if key not in properties and not any(re.search(pattern, key) for pattern in patterns):
             yield PartProblem(
-                f"unknown key {json.dumps(key)}{where}", _meant(key, properties, root), (*fault.keys, key)
+                f"unknown key {json.dumps(key)}{where}", _meant(key, properties, root), (*_keys(error), key)
             )
 
 
@@ -225,45 +210,46 @@ def _resolved(schema: dict[str, Json], root: dict[str, Json]) -> dict[str, Json]
     return schema
 
 
-def _alternatives(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
+def _alternatives(error: Mismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
     """Choose the branch that the user meant: the one whose type matches, then the deepest match."""
-    branches: dict[int, list[SchemaMismatch]] = {}
-    for inner in fault.inner:
-        branches.setdefault(inner.branch, []).append(inner)
+    branches: dict[int, list[Mismatch]] = {}
+    for inner in error.context:
+        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
     fitting = {branch: inner for branch, inner in branches.items() if not any(map(_misses_type, inner))}
-    if not fitting or (len(fitting) > 1 and not isinstance(fault.value, (dict, list))):
+    if not fitting or (len(fitting) > 1 and not isinstance(error.instance, (dict, list))):
         yield _misfit(
-            fault, list(dict.fromkeys(wanted(fault.required[branch], root) for branch in fitting or branches))
+            error, list(dict.fromkeys(wanted(error.validator_value[branch], root) for branch in fitting or branches))
         )
         return
-    for inner in max(fitting.values(), key=lambda faults: max(inner.depth for inner in faults)):
+    for inner in max(fitting.values(), key=lambda errors: max(len(inner.relative_path) for inner in errors)):
         yield from explain_mismatch(inner, root)
 
 
-def _exclusive_keys(fault: SchemaMismatch) -> list[str]:
+def _exclusive_keys(error: Mismatch) -> list[str]:
     """Return the keys of which only one may be present; nothing if the alternatives are others."""
-    if any(branch.keys() != {"required"} for branch in fault.required if isinstance(branch, dict)):
+    if any(branch.keys() != {"required"} for branch in error.validator_value if isinstance(branch, dict)):
         return []
-    return [key for branch in fault.required for key in branch["required"]]
+    return [key for branch in error.validator_value for key in branch["required"]]
 
 
-def _needed_keys(fault: SchemaMismatch) -> Iterator[PartProblem]:
-    for key, others in fault.required.items():
-        lacking = [name for name in others if key in fault.value and name not in fault.value]
-        yield from (PartProblem(f"{dotted([*fault.keys, key])} needs {name}", at=fault.keys) for name in lacking)
+def _needed_keys(error: Mismatch) -> Iterator[PartProblem]:
+    for key, others in error.validator_value.items():
+        lacking = [name for name in others if key in error.instance and name not in error.instance]
+        yield from (_problem(error, f"{dotted([*_keys(error), key])} needs {name}") for name in lacking)
 
 
-def _misses_type(fault: SchemaMismatch) -> bool:
+def _misses_type(error: Mismatch) -> bool:
     """Report whether an alternative fails because it requires another type of value."""
-    return fault.depth == 0 and fault.keyword in ("type", "const")
+    return not error.relative_path and error.validator in ("type", "const")
 
 
-def _misfit(fault: SchemaMismatch, forms: list[str]) -> PartProblem:
+def _misfit(error: Mismatch, forms: list[str]) -> PartProblem:
     """Describe the required value; forms that are sentences or addresses follow a colon."""
-    hint = "put it in quotes" if fault.required == "string" and isinstance(fault.value, bool | int | float) else ""
+    quoted = error.validator_value == "string" and isinstance(error.instance, bool | int | float)
+    hint = "put it in quotes" if quoted else ""
     if any("," in form or ":" in form for form in forms):
-        return PartProblem(f"{_name(fault)} is {_given(fault)}, but must be: {' or '.join(forms)}", hint, fault.keys)
-    return PartProblem(f"{_name(fault)} must be {' or '.join(forms)}, not {_given(fault)}", hint, fault.keys)
+        return _problem(error, f"{_name(error)} is {_given(error)}, but must be: {' or '.join(forms)}", hint)
+    return _problem(error, f"{_name(error)} must be {' or '.join(forms)}, not {_given(error)}", hint)
 
 
 def _form(schema: dict[str, Json]) -> str:
@@ -276,9 +262,9 @@ def _choice(values: Sequence[Json]) -> str:
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " or " + shown[-1]
 
 
-def _given(fault: SchemaMismatch) -> str:
+def _given(error: Mismatch) -> str:
     """Return the faulty value for display; mask a secret before cutting it."""
-    return _show(masked_value(fault.value, tuple(fault.keys)))
+    return _show(masked_value(error.instance, _keys(error)))
 
 
 def _show(value: Json) -> str:
@@ -291,17 +277,15 @@ def _show(value: Json) -> str:
     return text if len(text) <= 60 else text[:57] + '..."'
 
 
-def _other(fault: SchemaMismatch) -> str:
+def _other(error: Mismatch) -> str:
     """Describe the failure of a counting keyword; fall back on the validator's message."""
-    size = len(fault.value) if isinstance(fault.value, (list, dict)) else 0
-    sentences = {
-        "minItems": f"must have at least {fault.required} items, not {size}",
-        "maxItems": f"must have at most {fault.required} items, not {size}",
-        "minProperties": f"must have at least {fault.required} keys, not {size}",
-        "maxProperties": f"must have at most {fault.required} keys, not {size}",
-        "uniqueItems": "must not have the same item twice",
-    }
-    message = " ".join(fault.message.split())
-    if isinstance(fault.value, str) and (shown := masked_value(fault.value, tuple(fault.keys))) != fault.value:
-        message = message.replace(fault.value, shown)
-    return sentences.get(fault.keyword, f"is wrong: {message}")
+    for least, bound in (("min", "at least"), ("max", "at most")):
+        if error.validator in (f"{least}Items", f"{least}Properties"):
+            what = "items" if error.validator.endswith("Items") else "keys"
+            return f"must have {bound} {error.validator_value} {what}, not {len(error.instance)}"
+    if error.validator == "uniqueItems":
+        return "must not have the same item twice"
+    message = " ".join(error.message.split())
+    if isinstance(error.instance, str) and (shown := masked_value(error.instance, _keys(error))) != error.instance:
+        message = message.replace(error.instance, shown)
+    return f"is wrong: {message}"

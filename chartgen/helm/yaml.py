@@ -58,12 +58,19 @@ class Document:
             node, mark = step
         return (mark.line + 1, mark.column + 1) if mark else (0, 0)
 
+    def _node(self, keys: Keys) -> Node | None:
+        """Return the node of a value; None when a key is missing."""
+        node = self.root
+        for key in keys:
+            node = (_child(node, key) or (None,))[0]
+        return node
+
     def part(self, keys: Keys) -> Document:
         """Return the document of a value inside this one, with places in the same file."""
-        data, node = self.data, self.root
+        data: Any = self.data
         for key in keys:
-            data, node = data[key], (_child(node, key) or (None, None))[0]  # type: ignore[index]
-        return Document(data, self.path, node)
+            data = data[key]
+        return Document(data, self.path, self._node(keys))
 
     def leaves(self) -> Iterator[tuple[Keys, Plain, int]]:
         """Yield all scalars, empty maps and lists with their key path and the 1-based line of their key."""
@@ -71,19 +78,12 @@ class Document:
 
     def span(self, keys: Keys) -> tuple[int, int] | None:
         """Return the offsets of a value's text, or None when the key is missing."""
-        node = self.root
-        for key in keys:
-            step = _child(node, key)
-            if step is None:
-                return None
-            node = step[0]
-        return (node.start_mark.index, node.end_mark.index) if node is not None else None
+        node = self._node(keys)
+        return None if node is None else (node.start_mark.index, node.end_mark.index)
 
     def text_position(self, keys: Keys, offset: int) -> tuple[int, int]:
         """Return the 1-based (line, column) of a character of a text, or of its key where it has several lines."""
-        node = self.root
-        for key in keys:
-            node = (_child(node, key) or (None, None))[0]
+        node = self._node(keys)
         if node is None or node.style in ("|", ">") or node.start_mark.line != node.end_mark.line:
             return self.position(keys)
         return node.start_mark.line + 1, node.start_mark.column + 1 + bool(node.style) + offset
@@ -197,7 +197,7 @@ def _pairs(node: Node | None) -> list[tuple[Node, Node]]:
 
 
 def _key_text(node: Node) -> str:
-    if _tag(node) == "binary":
+    if node.ctag.suffix is not None and _tag(node) == "binary":
         return _decoded(node.value)
     value = node.value if node.style else resolve_scalar(node.value)
     if isinstance(value, bool):
@@ -206,9 +206,7 @@ def _key_text(node: Node) -> str:
 
 
 def _tag(node: Node) -> str:
-    """Return the tag of a scalar, if it has one; a parser in Python gives one to each."""
-    if node.ctag is None or (node.ctag.handle is None and node.ctag.suffix is None):
-        return ""  # most have none, and text of a tag is made from several parts
+    """Return the tag of a scalar, which only a parser in Python gives to each."""
     return str(node.ctag).removeprefix(_TAGS)
 
 
@@ -260,7 +258,8 @@ class _Builder:
         self._depth -= 1
 
     def _scalar(self, node: Node) -> Plain:
-        tag, begin = _tag(node), self._text[node.start_mark.index : node.start_mark.index + 1]
+        tag = "" if node.ctag.suffix is None else _tag(node)
+        begin = self._text[node.start_mark.index : node.start_mark.index + 1]
         if tag == "binary":
             return _decoded(node.value)
         is_text = node.style or begin == "!" or (tag and begin == "&")

@@ -37,7 +37,7 @@ def environment_is_not_printed(things: Sequence[Object]) -> Iterator[Wired]:
         for script in scripts(thing):
             container = next((each for at, each in own.items() if script.at[: len(at)] == at), None)
             users = [container] if container else list(_users(things, str(metadata(thing).get("name"))))
-            if any(map(_has_secrets, users)) or _exports_token(script.text):
+            if any(map(_has_secrets, users)) or any(map(names_token, _EXPORT.findall(script.text))):
                 yield from (Wired(number, complaint) for complaint in _complaints(script))
 
 
@@ -93,7 +93,3 @@ def _has_secrets(container: Container) -> bool:
     by_reference = any("secretKeyRef" in (entry.get("valueFrom") or {}) for entry in taken)
     whole = any("secretRef" in entry for _, entry in items(container.spec, "envFrom"))
     return by_reference or whole or any(names_token(str(entry.get("name"))) for entry in taken)
-
-
-def _exports_token(script: str) -> bool:
-    return any(names_token(name) for name in _EXPORT.findall(script))

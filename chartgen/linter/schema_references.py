@@ -30,11 +30,7 @@ _HINT = "copy the target into `definitions` of this file, and refer to it with `
 
 
 def foreign_references(schemas: Mapping[str, str]) -> Iterator[Finding]:
-    """Find references that lead out of a schema, and schemas that cannot be read.
-
-    Args:
-        schemas: Path -> text of each schema file of a chart and of its subcharts.
-    """
+    """Find references that lead out of a schema, and schemas that cannot be read."""
     for path, text in schemas.items():
         try:
             schema = json.loads(text)

@@ -246,7 +246,7 @@ class ControlPlane:
         address = f"{self.server}/api/v1/namespaces/default/serviceaccounts/default"
         authority = self.folder / "apiserver" / "apiserver.crt"
         self.processes.wait(
-            "the default ServiceAccount",
+            "the default ServiceAccount does not exist",
             lambda: answers(address, authority, self._token),
             log="kube-controller-manager",
         )

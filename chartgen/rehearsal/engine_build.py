@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chartgen.errors import MissingToolError, Problem
+from chartgen.helm.program import parse_version
 from chartgen.programs import Progress
-from chartgen.rehearsal.engines import Engine, engine, engines_dir, find_engine, first_version
-from chartgen.rehearsal.folders import cache_lock, draft_folder
+from chartgen.rehearsal.engines import Engine, engine, engines_dir, find_engine
+from chartgen.rehearsal.folders import cache_lock, draft_program
 
 GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.37, Kueue 0.19 and Helm 4.3
 _TOOLCHAINS = (1, 21, 0)  # since this version Go fetches a newer toolchain itself, unless GOTOOLCHAIN forbids it
@@ -94,22 +95,13 @@ def _build_locked(go: str, wanted: Engine, position: str, report: Progress) -> P
 
 
 def _build(go: str, wanted: Engine, report: Progress) -> None:
-    root = engines_dir()
-    try:
-        with draft_folder(root, wanted.name) as scratch:
-            work, result = scratch / "work", scratch / "result"
-            (result / "bin").mkdir(parents=True)
-            write_module(go, wanted, work, sums())
-            flags = " ".join(("-s -w", *wanted.ldflags))
-            package = "/".join(filter(None, (wanted.module, wanted.package)))
-            program = result / "bin" / wanted.binary
-            argv = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(program), package]
-            go_run(argv, work, wanted, report)
-            _check_sums(wanted, work)
-            shutil.rmtree(wanted.folder, ignore_errors=True)  # exists only if the program in it was removed
-            result.replace(wanted.folder)
-    except OSError as error:
-        raise MissingToolError(Problem(f"{wanted.name} cannot be built: {error.strerror}", root)) from error
+    with draft_program(wanted.built, wanted.name) as (draft, scratch):
+        work = scratch / "work"
+        write_module(go, wanted, work, sums())
+        flags = " ".join(("-s -w", *wanted.ldflags))
+        package = "/".join(filter(None, (wanted.module, wanted.package)))
+        go_run([go, "build", "-trimpath", "-ldflags", flags, "-o", str(draft), package], work, wanted, report)
+        _check_sums(wanted, work)
 
 
 def sums() -> str:
@@ -185,7 +177,7 @@ def find_go() -> str:
         hint = "install Go 1.26 or newer, or put the missing programs on PATH"
         raise MissingToolError(Problem("cannot build the engines: Go is not installed", hint=hint))
     answer = subprocess.run([go, "env", "GOVERSION", "GOTOOLCHAIN"], capture_output=True, encoding="utf-8", check=False)
-    version, toolchain = first_version(answer.stdout), answer.stdout.partition("\n")[2].strip()
+    version, toolchain = parse_version(answer.stdout.removeprefix("go")), answer.stdout.partition("\n")[2].strip()
     fetches = version is not None and version >= _TOOLCHAINS and toolchain.startswith(("auto", "path+auto"))
     if version is None or (version < GO_MINIMUM and not fetches):
         found = "no version" if version is None else ".".join(map(str, version))

@@ -21,7 +21,7 @@ from chartgen.errors import MissingToolError, Problem, UsageError
 from chartgen.programs import Progress, variable
 from chartgen.rehearsal.engine_build import build_engines
 from chartgen.rehearsal.engines import Download, Engine, engine, engines_dir, find_engine, require, system
-from chartgen.rehearsal.folders import cache_lock, draft_folder
+from chartgen.rehearsal.folders import cache_lock, draft_program
 
 _LARGEST = 1 << 30  # bytes; eight times the largest program
 PATIENCE = 15.0  # seconds for an answer and for the next bytes: one silent server of each of four hosts is a minute
@@ -57,17 +57,9 @@ def download(wanted: Download, name: str, program: Path, mirror: str = "") -> No
     Raises:
         MissingToolError: It cannot be fetched, or has another checksum.
     """
-    folder = program.parent.parent
-    try:
-        with draft_folder(folder.parent, name) as scratch:
-            draft = scratch / "result" / "bin" / program.name
-            draft.parent.mkdir(parents=True)
-            _fetch(wanted, draft, scratch / "file", mirror)
-            draft.chmod(0o755)
-            shutil.rmtree(folder, ignore_errors=True)  # exists only if the program in it was removed
-            (scratch / "result").replace(folder)
-    except OSError as error:
-        raise MissingToolError(Problem(f"it cannot be written: {error.strerror}", folder.parent)) from error
+    with draft_program(program, name) as (draft, scratch):
+        _fetch(wanted, draft, scratch / "file", mirror)
+        draft.chmod(0o755)
 
 
 def _fetch(wanted: Download, draft: Path, file: Path, mirror: str) -> None:

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import platform
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,7 +24,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "devices": (),
 }
 _DATA = Path(__file__).parent.parent / "data"
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,13 @@ class Engine:
     @property
     def program(self) -> Path:
         """Return the path of the program in the cache, built or downloaded; it may not exist yet."""
-        built = self.folder / "bin" / self.binary
-        return self.downloaded if self.downloaded and self.downloaded.is_file() and not built.is_file() else built
+        found = self.downloaded
+        return found if found and found.is_file() and not self.built.is_file() else self.built
+
+    @property
+    def built(self) -> Path:
+        """Return the path of the built program, which may not exist yet."""
+        return self.folder / "bin" / self.binary
 
     @property
     def downloaded(self) -> Path | None:
@@ -213,12 +216,6 @@ def needed_engines(controllers: Iterable[str] = ()) -> list[str]:
 def parts(controller: str) -> tuple[str, ...]:
     """Return the names of a controller's engines."""
     return _PARTS.get(controller, (controller,))
-
-
-def first_version(text: str) -> tuple[int, int, int] | None:
-    """Parse the first version number in a text, such as the output of `helm version --short`."""
-    match = _VERSION.search(text)
-    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 def _engine(name: str, entry: dict[str, Any]) -> Engine:

@@ -99,9 +99,25 @@ def cache_lock(folder: Path, name: str, waiting: Callable[[], None] = lambda: No
 
 
 @contextmanager
-def draft_folder(folder: Path, name: str) -> Iterator[Path]:
-    """Return an empty folder for the draft of an item; the caller has locked it, so older drafts are left over."""
-    for left in folder.glob(f".{name}-*"):
+def draft_program(program: Path, name: str) -> Iterator[tuple[Path, Path]]:
+    """Return the draft of an engine's program and an empty folder; at the end of the block the draft is the program.
+
+    Args:
+        program: Its path, `FOLDER/bin/NAME`.
+        name: The engine, which the caller has locked, so older drafts are left over.
+
+    Raises:
+        MissingToolError: The cache cannot be written.
+    """
+    folder = program.parent.parent
+    for left in folder.parent.glob(f".{name}-*"):
         shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as draft:
-        yield Path(draft)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as scratch:
+            draft = Path(scratch, "result", "bin", program.name)
+            draft.parent.mkdir(parents=True)
+            yield draft, Path(scratch)
+            shutil.rmtree(folder, ignore_errors=True)  # exists only if the program in it was removed
+            draft.parent.parent.replace(folder)
+    except OSError as error:
+        raise MissingToolError(Problem(f"{name} cannot be written: {error.strerror}", folder.parent)) from error

@@ -14,8 +14,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,42 +62,46 @@ class Processes:
         ports: int = 0,
         ready: Callable[[Sequence[int]], bool],
         timeout: float = 60.0,
-        env: dict[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> list[int]:
-        """Start a process on free ports and wait until it is ready.
+        """Start a process on free ports, wait until it is ready, and return the ports.
 
         Args:
             name: Name of the process and its log file.
             command: Returns its argv for the ports.
             ports: Number of ports; they are chosen again when another program takes one in between.
             ready: Returns whether it serves on the ports.
-            timeout: Seconds to wait.
+            timeout: Seconds.
             env: Environment variables beside PATH, HOME and TMPDIR.
 
-        Returns:
-            Its ports.
-
         Raises:
-            MissingToolError: It ended or did not become ready; the message ends with the last lines of its log.
+            MissingToolError: A process ended, or it did not become ready; the message ends with the end of the log.
         """
-        for attempt in range(_TRIES):
+        tries_left = _TRIES
+        while True:
             with free_ports(ports) as chosen:
-                argv = [str(part) for part in command(chosen)]
-            self._spawn(name, argv, env or {})
-            code = self._await(name, lambda chosen=chosen: ready(chosen), timeout)  # type: ignore[misc]
-            if code is None:
+                argv = command(chosen)
+            self.spawn(name, argv, env)
+            try:
+                self.wait(f"{name} is not ready", partial(ready, chosen), timeout=timeout, log=name)
+            except MissingToolError:
+                tries_left -= 1
+                if not tries_left or _PORT_TAKEN not in self.log(name).lower():
+                    raise
+                self.stop(name)
+                self._log(name).unlink()
+            else:
                 return chosen
-            if _PORT_TAKEN not in self.log(name).lower() or attempt == _TRIES - 1:
-                raise MissingToolError(
-                    Problem(f"{name} ended at its start with exit code {code}", hint=self._tail(name))
-                )
-            self.stop(name)
-            self._log(name).unlink()
-        raise AssertionError("unreachable")
 
-    def spawn(self, name: str, argv: Sequence[str | Path]) -> None:
-        """Start a process without waiting for it."""
-        self._spawn(name, [str(part) for part in argv], {})
+    def spawn(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
+        """Start a process without waiting for it; see `start`."""
+        base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        full = {**base, "TMPDIR": str(self.folder), **(env or {})}
+        request = {"name": name, "argv": [str(part) for part in argv], "env": full, "log": str(self._log(name))}
+        reply = self._ask({"spawn": request})
+        if "error" in reply:
+            raise MissingToolError(f"{name} cannot be started: {reply['error']}")
+        self.pids[name] = reply["pid"]
 
     def stop(self, name: str) -> None:
         """Kill one process, for example to start it again."""
@@ -122,12 +127,11 @@ class Processes:
         path = self._log(name)
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
-    def wait(self, what: str, check: Callable[[], bool], *, timeout: float = 60.0, log: str = "") -> None:
+    def wait(self, problem: str, check: Callable[[], bool], *, timeout: float = 60.0, log: str) -> None:
         """Poll until a condition is true.
 
         Args:
-            what: The condition, for the message.
-            check: Returns whether the condition is true.
+            problem: What is wrong without it, for the message.
             timeout: Seconds.
             log: The process whose log explains a time-out.
 
@@ -139,8 +143,7 @@ class Processes:
             if ended := self.ended():
                 raise MissingToolError(ended)
             if time.monotonic() > deadline:
-                hint = self._tail(log) if log else ""
-                raise MissingToolError(Problem(f"{what} did not happen within {timeout:.0f} s", hint=hint))
+                raise MissingToolError(Problem(f"{problem} after {timeout:.0f} s", hint=self._tail(log)))
             time.sleep(0.05)
 
     def detach(self) -> None:
@@ -161,26 +164,6 @@ class Processes:
             self._supervisor.wait()
         if self._supervisor.returncode != 0:  # it was killed before its own cleanup
             shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _spawn(self, name: str, argv: list[str], env: dict[str, str]) -> None:
-        base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
-        full = {**base, "TMPDIR": str(self.folder), **env}
-        request = {"name": name, "argv": argv, "env": full, "log": str(self._log(name))}
-        reply = self._ask({"spawn": request})
-        if "error" in reply:
-            raise MissingToolError(f"{name} cannot be started: {reply['error']}")
-        self.pids[name] = reply["pid"]
-
-    def _await(self, name: str, ready: Callable[[], bool], timeout: float) -> int | None:
-        deadline = time.monotonic() + timeout
-        while not ready():
-            exited = self.exited()
-            if name in exited:
-                return exited[name]
-            if time.monotonic() > deadline:
-                raise MissingToolError(Problem(f"{name} is not ready after {timeout:.0f} s", hint=self._tail(name)))
-            time.sleep(0.05)
-        return None
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         stdin, stdout = self._supervisor.stdin, self._supervisor.stdout

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import MissingToolError, UsageError
-from chartgen.helm.program import find_helm
+from chartgen.helm.program import find_helm, parse_version
 from chartgen.rehearsal import engine_build, engines
 
 BUILD = """
@@ -42,7 +42,7 @@ def program(folder: Path, name: str, output: str) -> Path:
 def test_every_engine_is_pinned_to_one_version() -> None:
     for engine in engines.engine_table().values():
         assert engine.version.startswith("v")
-        assert engines.first_version(engine.version) is not None
+        assert parse_version(engine.version) is not None
         assert engine.folder.name.startswith(f"{engine.name}-{engine.version}-")
 
 

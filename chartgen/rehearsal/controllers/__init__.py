@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.kube import Object
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import cloud, devices, kueue, operators, volcano
@@ -45,23 +45,7 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
             start(plane)
 
 
-def crds_of(names: Iterable[str]) -> list[Any]:
+def crds_of(names: Iterable[str]) -> list[Object]:
     """Return the CRDs of controllers."""
     parts = [part for name in names for part in engines.parts(name) if "crds.json" in engines.engine(part).data]
-    return [_without_descriptions(crd) for part in parts for crd in engines.engine_objects(part, "crds.json")]
-
-
-def _without_descriptions(schema: Any) -> Any:
-    """Return a CRD without texts for readers: often two thirds of it, which kube-apiserver encodes many times."""
-    if isinstance(schema, list):
-        return [_without_descriptions(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    # below `properties` a key is the name of a field, which may be `description`, too
-    return {
-        key: {name: _without_descriptions(each) for name, each in value.items()}
-        if key == "properties"
-        else _without_descriptions(value)
-        for key, value in schema.items()
-        if key != "description" or not isinstance(value, str)
-    }
+    return [crd for part in parts for crd in engines.engine_objects(part, "crds.json")]

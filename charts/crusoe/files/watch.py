@@ -4,11 +4,12 @@
 
 Watched is a process that prints steps, from its first one on; with most programs that is one rank of the run.
 
-HANG_SECONDS is the time that a step may take; empty: it follows from the steps before (`Limit`). When one takes longer,
+HANG_SECONDS is the time that a step may take; unset: it follows from the steps before (`Limit`). When one takes longer,
 the run hangs: SIGABRT ends all processes of this machine, and Python prints the stack of each thread
 (PYTHONFAULTHANDLER). The controller then ends the other machines: what still hangs there at the end of its grace period
 ends in the same way. FOLDER contains a file with the number of each process of this machine, STEP_LINE is a text in
-each line of a step (empty: the usual lines), GRACE_SECONDS the time between SIGTERM and the end of the pod.
+each line of a step (empty: the usual lines), GRACE_SECONDS the time between SIGTERM and the end of the pod (unset: no
+limit).
 
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
@@ -183,7 +184,9 @@ class Watch:
         self._program.terminate()
         self._due = None  # a program that saves takes no steps
         if self._limit and not self._stopped:  # torchrun sends SIGTERM once more
-            signal.alarm(max(grace - SPARE, 1))
+            # Beside a process that failed, the others cannot save: they wait for it in a collective.
+            failed = Path(f"{self._folder}.code").exists()
+            signal.alarm(SPARE if failed else max(grace - SPARE, 1))
         self._stopped = True
 
     def _abort(self) -> None:
@@ -243,7 +246,7 @@ if __name__ == "__main__":
     processes, *program = sys.argv[1:]
     batches, grace = (int(os.environ.get(name) or 0) for name in ("EVALUATION_BATCHES", "GRACE_SECONDS"))
     given = os.environ.get("HANG_SECONDS")
-    limit = None if given is None else Limit(float(given) if given else None, batches, grace)
+    limit = Limit(float(given) if given else None, batches, grace) if grace else None
     steps = open_report(os.environ["METRICS_SOCKET"]) if "METRICS_SOCKET" in os.environ else None
     watch = Watch(limit, os.environ.get("STEP_LINE", ""), Path(processes), steps)
     sys.exit(watch.run(program, grace))
