@@ -24,7 +24,7 @@ from chartgen.composer.slots import SLOTS, Segment, SlotText, resolve
 from chartgen.composer.tags import LineMarks, fill, kind_facts, target_facts
 from chartgen.composer.target import Target
 from chartgen.composer.workload import Workload
-from chartgen.data.compatibility import queue_needs
+from chartgen.data.compatibility import lock, queue_needs
 from chartgen.data.exits import exit_codes, final_exits
 from chartgen.errors import did_you_mean
 
@@ -119,6 +119,7 @@ class Tags:
             "kind": kind_facts(self.workload),
             "setup": self.setup,
             "version": __version__,
+            "compat": self._compat,
             "queue_needs": self._queue_needs(),
             "slot": self.slot,
             "program_of": lambda name: next(each.program for each in self.target.every_launcher if each.name == name),
@@ -254,6 +255,9 @@ class Tags:
     def _workload_validate(self) -> str:
         path = self.workload.path / "validate.tpl"
         return self.render(source_text(path), path).rstrip("\n") if path.is_file() else ""
+
+    def _compat(self) -> dict[str, Any]:
+        return lock()  # which is itself an object with a cache
 
     def _queue_needs(self) -> list[str]:
         if "kueue" not in {fragment.name for fragment in self.target.fragments}:
