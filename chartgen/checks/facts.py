@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chartgen.checks.images import release_in
 from chartgen.checks.job import Job
 from chartgen.composer.expressions import LARGEST
 from chartgen.composer.rule_facts import PORTABLE
+from chartgen.data.compatibility import release_in
 
 # Keys that do not reach a recipe with a model of its own, where the same program also takes the model of the values.
 _OF_THE_MODEL = ("model", "precision", "sequenceLength", "recompute")

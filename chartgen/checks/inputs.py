@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from chartgen.checks.claim import KeyProblem
 from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
 from chartgen.composer.library import BUILTIN
 from chartgen.errors import did_you_mean
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.helm.yaml import dotted, read_text
 
 _COMMON = BUILTIN / "workloads" / "common"
@@ -24,12 +23,18 @@ _ENTRY = re.compile(r"^- \{?name: ([A-Z_]+)", re.MULTILINE)
 _SET = re.compile(r"(?:^|[ \t])([A-Z][A-Z_]+)=(?!\S*\$\{?\1\b)", re.MULTILINE)
 
 
+_POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"
+_ALL = ("train", "data", "test")
+
+
+@rule(_POD, "warning")
 def paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
     """A run reads its input from its storage; outside every mount, pods contain only the files of the image."""
     if job.launcher.task == "train":
         yield from _unmounted(job, "so only a file of the image can be there")
 
 
+@rule(_POD, tasks=("data",))
 def written_paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
     """Files that a program fetches or prepares outside every mount are lost with its pod."""
     if job.launcher.task == "data":
@@ -63,6 +68,11 @@ def _paths(job: Job) -> dict[str, str]:
     return {key: path for key, path in paths.items() if used[key] and path}
 
 
+@rule(
+    "NVIDIA/Megatron-LM core_v0.19.0, tools/preprocess_data.py",
+    tasks=("train", "data"),
+    remedy="`data.name`: use … or give its name alone",
+)
 def names_of_data_sets(job: Job) -> Iterator[KeyProblem]:
     """A data set is named without its file endings: programs add _text_document and .bin or .idx to the name."""
     name = job.values["data"]["name"]
@@ -72,6 +82,7 @@ def names_of_data_sets(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("data.name", message, f"use {name[: ends.start()]}" if ends.start() else "give its name alone")
 
 
+@rule("chartgen/library/workloads, the variables that templates set", tasks=_ALL, remedy="remove it")
 def variables_of_the_start(job: Job) -> Iterator[KeyProblem]:
     """The chart sets the variables that number pods and ranks and connect them; another value splits the run."""
     given = [(key, name) for key in ("env", "secretEnv") for name in job.values[key]]
@@ -98,6 +109,7 @@ _TORCHRUN = frozenset(
 )
 
 
+@rule("kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test"))
 def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
     """Kueue places a run by the levels of the queue's topology from the setup chart; with another level it waits."""
     if "kueue" not in fragments(job):
@@ -111,6 +123,7 @@ def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
 
 
+@rule("chartgen/library/workloads/common/templates/_settings.tpl, quota", "warning", tasks=("train", "test"))
 def machine_types_of_the_quota(job: Job) -> Iterator[KeyProblem]:
     """A map of `setup.quota.resources` is for the machine type of its name; the queue has nothing of an unknown one."""
     if "kueue" not in fragments(job):
@@ -123,28 +136,4 @@ def machine_types_of_the_quota(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(dotted(at), "is not a machine type of the target", hint, at=at)
 
 
-_POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"
-_ALL = ("train", "data", "test")
-INPUTS = (
-    Rule.of(paths_are_mounted, _POD, "warning"),
-    Rule.of(written_paths_are_mounted, _POD, tasks=("data",)),
-    Rule.of(
-        names_of_data_sets,
-        "NVIDIA/Megatron-LM core_v0.19.0, tools/preprocess_data.py",
-        tasks=("train", "data"),
-        remedy="`data.name`: use … or give its name alone",
-    ),
-    Rule.of(
-        variables_of_the_start,
-        "chartgen/library/workloads, the variables that templates set",
-        tasks=_ALL,
-        remedy="remove it",
-    ),
-    Rule.of(
-        machine_types_of_the_quota,
-        "chartgen/library/workloads/common/templates/_settings.tpl, quota",
-        "warning",
-        tasks=("train", "test"),
-    ),
-    Rule.of(levels_of_the_topology, "kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test")),
-)
+INPUTS = rules_in(globals())

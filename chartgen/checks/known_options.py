@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from chartgen.checks.claim import KeyProblem
-from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
 from chartgen.data.program_options import Options, options_of
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.helm.yaml import Keys
 
 # Below these, NeMo's configuration contains names of other libraries.
 _FREE = re.compile(r".*(kwargs|_params|_cfg|_config|data_prefix)$")
 _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+_SOURCE = "chartgen/data/options.yaml: the programs' repositories, by release of the image"
 
 
 class Given(NamedTuple):
@@ -31,12 +32,13 @@ class Given(NamedTuple):
 _HYDRA = ("nemo-1", "megatron-bridge")
 
 
+@rule(_SOURCE, "warning", remedy="did you mean …? or remove it, or use an image whose program has it")
 def options_of_the_program(job: Job) -> Iterator[KeyProblem]:
     """A program stops at the start at an option that it does not know, or ignores the option and trains without it."""
     known = options_of(job.launcher.name)
     if known is None or _is_another(job):
         return
-    release = release_of(job, "nvidia/nemo")
+    release = job.release("nvidia/nemo")
     taken = known.for_release(release) or known.ever
     for option in _given(job):
         if not _has(job, taken, option.name):
@@ -45,6 +47,11 @@ def options_of_the_program(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(option.key, message, _hint(job, taken, option.name), at=option.at)
 
 
+@rule(
+    _SOURCE,
+    "unchecked",
+    remedy="`….config`: `….program`: compare them with the program; nvcr.io/nvidia/nemo has it from … to … or ",
+)
 def options_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """The options of an unknown image's program are not known, where they differ between known releases."""
     if not job.launcher.program:  # a program of the user's, whose options nobody else can know
@@ -56,7 +63,7 @@ def options_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem(
             f"{own}.config" if known is None else f"{own}.program", message, "compare them with the program"
         )
-    if known is None or _is_another(job) or known.for_release(release_of(job, "nvidia/nemo")):
+    if known is None or _is_another(job) or known.for_release(job.release("nvidia/nemo")):
         return
     for option in options:
         if _has(job, known.ever, option.name) and not _has(job, known.always, option.name):
@@ -125,18 +132,4 @@ def _hint(job: Job, taken: frozenset[str], name: str) -> str:
     return f"did you mean {' or '.join(words)}?" if words else "remove it, or use an image whose program has it"
 
 
-_SOURCE = "chartgen/data/options.yaml: the programs' repositories, by release of the image"
-KNOWN = (
-    Rule.of(
-        options_of_the_program,
-        _SOURCE,
-        "warning",
-        remedy="did you mean …? or remove it, or use an image whose program has it",
-    ),
-    Rule.of(
-        options_of_an_unknown_image,
-        _SOURCE,
-        "unchecked",
-        remedy=("`….config`: `….program`: compare them with the program; nvcr.io/nvidia/nemo has it from … to … or "),
-    ),
-)
+KNOWN = rules_in(globals())

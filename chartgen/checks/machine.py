@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from chartgen.checks.claim import KeyProblem
 from chartgen.checks.compatibility import fragments
-from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
-from chartgen.checks.options import options
 from chartgen.data.compatibility import version
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.kube.quantities import read_quantity
 
 _GPU = "nvidia.com/gpu"
@@ -25,6 +22,10 @@ _DEEPEP = (
     *("qwen3_30b_a3b_peft_", "qwen3_30b_a3b_pretrain_8gpu_", "qwen3_30b_a3b_sft_8gpu_", "qwen3_next_80b_a3b_"),
 )
 _DEEPEP_BEFORE = ("nemotron_3_nano_", "qwen3_30b_a3b_")
+
+
+_RUNS, _ALL = ("train", "test"), ("train", "data", "test")
+_RESOURCES = "kubernetes.io, Resource Management for Pods and Containers"
 
 
 def quantity(text: str) -> Fraction | None:
@@ -41,6 +42,7 @@ def exceeds(requested: str, offered: str) -> bool:
     return left is not None and right is not None and left > right
 
 
+@rule("kubernetes/apimachinery, pkg/api/resource/quantity.go", tasks=_ALL, remedy="use one such as 64 or 512Gi")
 def readable_quantities(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses requests and limits that are not quantities such as 64, 500m or 512Gi, or are negative."""
     for kind in ("requests", "limits"):
@@ -52,6 +54,7 @@ def readable_quantities(job: Job) -> Iterator[KeyProblem]:
                 )
 
 
+@rule(_RESOURCES, tasks=_ALL, remedy="use … or less, or raise the limit")
 def requests_within_limits(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses a container that requests more of a resource than its limit."""
     limits = _amounts(job, "limits")
@@ -61,6 +64,7 @@ def requests_within_limits(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(_key(job, "requests", name), message, f"use {limits[name]} or less, or raise the limit")
 
 
+@rule(f"{_RESOURCES}, extended resources", tasks=_ALL, remedy="use a whole number; set limits to …: … too")
 def devices_are_whole(job: Job) -> Iterator[KeyProblem]:
     """Devices come as wholes, and they and huge pages for good: the API server wants a request equal to its limit."""
     requests, limits = _amounts(job, "requests"), _amounts(job, "limits")
@@ -74,6 +78,7 @@ def devices_are_whole(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(key, f"{name} {text} is not its limit", f"set limits to {name}: {text} too")
 
 
+@rule(_RESOURCES, tasks=_RUNS, remedy="use less than …")
 def requests_of_the_machine(job: Job) -> Iterator[KeyProblem]:
     """A pod that requests more than a machine of its type has stays pending for ever."""
     for name, text in _requested(job).items():
@@ -84,6 +89,7 @@ def requests_of_the_machine(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(_key(job, kind, name), message, f"use less than {offered}", ("machineType",))
 
 
+@rule("kubernetes.io, Schedule GPUs", "warning", tasks=_RUNS, remedy="set that, and remove it here")
 def gpus_are_counted_once(job: Job) -> Iterator[KeyProblem]:
     """The chart asks for the GPUs itself, and their entries in resources are lost."""
     for kind in ("requests", "limits"):
@@ -91,6 +97,11 @@ def gpus_are_counted_once(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(_key(job, kind, _GPU), f"{_GPU} is set by gpusPerNode", "set that, and remove it here")
 
 
+@rule(
+    "Kubernetes API, core/v1 EmptyDirVolumeSource",
+    tasks=_RUNS,
+    remedy="`sharedMemory`: use half of … or less; `sharedMemory`: use less, or raise …",
+)
 def shared_memory_of_the_machine(job: Job) -> Iterator[KeyProblem]:
     """Shared memory is a part of the machine's memory, and of the container's memory limit when it has one."""
     size, limit = job.values.get("sharedMemory", "0"), _amounts(job, "limits").get("memory")
@@ -105,6 +116,7 @@ def shared_memory_of_the_machine(job: Job) -> Iterator[KeyProblem]:
         )
 
 
+@rule("kubernetes.io, Schedule GPUs", tasks=("data",), remedy="remove it")
 def programs_without_gpus(job: Job) -> Iterator[KeyProblem]:
     """Programs that only move or prepare data run outside the queue and tolerate no GPU machine: GPUs never come."""
     for kind in ("requests", "limits"):
@@ -114,6 +126,7 @@ def programs_without_gpus(job: Job) -> Iterator[KeyProblem]:
                 yield KeyProblem(_key(job, kind, name), message, "remove it", ("launcher",))
 
 
+@rule("kubernetes.io, Manage HugePages", tasks=_ALL, remedy="set launchers.….resources.requests.memory")
 def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses a pod that asks for huge pages and for neither cpu nor memory."""
     requested = _requested(job)
@@ -124,6 +137,11 @@ def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem(_key(job, kind, own), f"{requested[own]} of huge pages come only with cpu or memory", hint)
 
 
+@rule(
+    "awslabs/ai-on-sagemaker-hyperpod, issue 134",
+    tasks=_RUNS,
+    remedy="`env.FI_PROVIDER`: remove it, or set network.interface to tcp if you want TCP",
+)
 def provider_of_libfabric(job: Job) -> Iterator[KeyProblem]:
     """FI_PROVIDER chooses how machines speak: efa needs adapters, and anything else leaves those that there are."""
     provider, has_efa = job.values["env"].get("FI_PROVIDER", ""), "efa" in fragments(job)
@@ -136,9 +154,16 @@ def provider_of_libfabric(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("env.FI_PROVIDER", message, "remove it, or set network.interface to tcp if you want TCP")
 
 
+@rule(
+    "awslabs/awsome-distributed-ai @ 95b939c, 3.test_cases/megatron/megatron-bridge/README.md (DeepEP on EFA); "
+    "NVIDIA-NeMo/Megatron-Bridge v0.4.0 to v0.6.0, src/megatron/bridge/recipes and docker",
+    "warning",
+    remedy="`parallelism.expert`: use … or less, launchers.….config.model.moe_token_dispatcher_type alltoall, "
+    "or an image of your own",
+)
 def deepep_on_efa(job: Job) -> Iterator[KeyProblem]:
     """The DeepEP of NVIDIA's images connects machines by InfiniBand alone, so that experts on EFA share one machine."""
-    release, recipe = release_of(job, "nvidia/nemo"), str(job.own.get("recipe") or "")
+    release, recipe = job.release("nvidia/nemo"), str(job.own.get("recipe") or "")
     if "efa" not in fragments(job) or not release or not version(_READ[0]) <= version(release) <= version(_READ[1]):
         return
     shared = int(job.values["parallelism"].get("expertTensor") or 1) if recipe else job.parallel("expertTensor")
@@ -153,11 +178,17 @@ def deepep_on_efa(job: Job) -> Iterator[KeyProblem]:
 def _uses_deepep(job: Job, recipe: str, release: str) -> bool:
     """Report whether DeepEP moves the tokens; the user's options win over the recipe's, and DeepEP is the default."""
     older = _DEEPEP_BEFORE if version(release) < version(_READ[1]) else ()
-    given, listed = dict(options(job)), recipe.startswith((*_DEEPEP, *older))
+    given, listed = job.options, recipe.startswith((*_DEEPEP, *older))
     flexible = given.get("moe_token_dispatcher_type", "flex" if listed else "") == "flex"
     return bool(flexible and given.get("moe_flex_dispatcher_backend", "deepep") == "deepep")
 
 
+@rule(
+    "NCCL documentation, Environment Variables (NCCL_NET)",
+    "warning",
+    tasks=_RUNS,
+    remedy="`nodes`: add a fragment that provides one, such as infiniband",
+)
 def fabric_of_the_target(job: Job) -> Iterator[KeyProblem]:
     """A target without a fabric fragment has no network for GPUs, so that several machines speak TCP."""
     if job.nodes > 1 and not any("fabric" in fragment.provides for fragment in job.target.fragments):
@@ -165,6 +196,11 @@ def fabric_of_the_target(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("nodes", message, "add a fragment that provides one, such as infiniband")
 
 
+@rule(
+    "docs.aws.amazon.com, EC2, Elastic Fabric Adapter, limitations",
+    tasks=_RUNS,
+    remedy="`affinity`: set nodeSelector topology.kubernetes.io/zone, or add a term with that key",
+)
 def one_zone(job: Job) -> Iterator[KeyProblem]:
     """EFA does not leave an Availability Zone; the user's pod affinity replaces the chart's, which keeps to one."""
     affinity = job.values["affinity"]
@@ -179,7 +215,7 @@ def one_zone(job: Job) -> Iterator[KeyProblem]:
 
 
 def _amounts(job: Job, kind: str) -> dict[str, str]:
-    resources = job.values["launchers"][job.launcher.name].get("resources") or {}
+    resources = job.own.get("resources") or {}
     return resources.get(kind) or {}
 
 
@@ -199,68 +235,4 @@ def _network(job: Job) -> dict[str, Any]:
     return network
 
 
-_RUNS, _ALL = ("train", "test"), ("train", "data", "test")
-_RESOURCES = "kubernetes.io, Resource Management for Pods and Containers"
-MACHINE = (
-    Rule.of(
-        readable_quantities,
-        "kubernetes/apimachinery, pkg/api/resource/quantity.go",
-        tasks=_ALL,
-        remedy="use one such as 64 or 512Gi",
-    ),
-    Rule.of(requests_within_limits, _RESOURCES, tasks=_ALL, remedy="use … or less, or raise the limit"),
-    Rule.of(
-        devices_are_whole,
-        f"{_RESOURCES}, extended resources",
-        tasks=_ALL,
-        remedy="use a whole number; set limits to …: … too",
-    ),
-    Rule.of(requests_of_the_machine, _RESOURCES, tasks=_RUNS, remedy="use less than …"),
-    Rule.of(
-        gpus_are_counted_once,
-        "kubernetes.io, Schedule GPUs",
-        "warning",
-        tasks=_RUNS,
-        remedy="set that, and remove it here",
-    ),
-    Rule.of(
-        shared_memory_of_the_machine,
-        "Kubernetes API, core/v1 EmptyDirVolumeSource",
-        tasks=_RUNS,
-        remedy="`sharedMemory`: use half of … or less; `sharedMemory`: use less, or raise …",
-    ),
-    Rule.of(programs_without_gpus, "kubernetes.io, Schedule GPUs", tasks=("data",), remedy="remove it"),
-    Rule.of(
-        huge_pages_need_cpu_or_memory,
-        "kubernetes.io, Manage HugePages",
-        tasks=_ALL,
-        remedy="set launchers.….resources.requests.memory",
-    ),
-    Rule.of(
-        provider_of_libfabric,
-        "awslabs/ai-on-sagemaker-hyperpod, issue 134",
-        tasks=_RUNS,
-        remedy="`env.FI_PROVIDER`: remove it, or set network.interface to tcp if you want TCP",
-    ),
-    Rule.of(
-        deepep_on_efa,
-        "awslabs/awsome-distributed-ai @ 95b939c, 3.test_cases/megatron/megatron-bridge/README.md (DeepEP on EFA); "
-        "NVIDIA-NeMo/Megatron-Bridge v0.4.0 to v0.6.0, src/megatron/bridge/recipes and docker",
-        "warning",
-        remedy="`parallelism.expert`: use … or less, launchers.….config.model.moe_token_dispatcher_type alltoall, "
-        "or an image of your own",
-    ),
-    Rule.of(
-        fabric_of_the_target,
-        "NCCL documentation, Environment Variables (NCCL_NET)",
-        "warning",
-        tasks=_RUNS,
-        remedy="`nodes`: add a fragment that provides one, such as infiniband",
-    ),
-    Rule.of(
-        one_zone,
-        "docs.aws.amazon.com, EC2, Elastic Fabric Adapter, limitations",
-        tasks=_RUNS,
-        remedy="`affinity`: set nodeSelector topology.kubernetes.io/zone, or add a term with that key",
-    ),
-)
+MACHINE = rules_in(globals())

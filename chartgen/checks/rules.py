@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from pathlib import Path
 
-from chartgen.checks.claim import KeyProblem
 from chartgen.checks.evaluation import Scope, message, value
-from chartgen.checks.job import Job
-from chartgen.composer.library import Library
+from chartgen.checks.job import Job, once
 from chartgen.composer.rules import COMMON, FILE, ValuesRule, rules_of
-from chartgen.composer.workload import load_workload
 from chartgen.errors import ChartgenError
+from chartgen.findings import KeyProblem
 from chartgen.helm.chart import Chart
 
 # The first part of the keys whose rules are about sizes: they divide each other, and fit the program.
@@ -34,7 +31,7 @@ def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
     Raises:
         ChartgenError: All of them at once.
     """
-    is_builtin, workload = job.target.library.is_builtin, _folders(job.target.library, job.kind)
+    is_builtin, workload = job.target.library.is_builtin, job.workload_kind.folders
     parts = [*(launcher.path for launcher in job.target.launchers), *(each.path for each in job.target.fragments)]
     if not job.target.policies and all(map(is_builtin, (*workload, *parts))):
         return
@@ -72,12 +69,8 @@ def broken(rule: ValuesRule, job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem(key, text, hint, tuple(message(each)(scope) for each in rule.also))
 
 
+@once
 def rules_for(job: Job) -> list[ValuesRule]:
     """Return the rules of a job's chart that are for its launcher and task."""
-    every = rules_of(job.target, _folders(job.target.library, job.kind), job.launcher.name)
+    every = rules_of(job.target, job.workload_kind.folders, job.launcher.name)
     return [rule for rule in every if job.launcher.task in rule.tasks and (job.describes_model or not rule.about)]
-
-
-@lru_cache(maxsize=64)
-def _folders(library: Library, kind: str) -> tuple[Path, ...]:
-    return load_workload(library.find("workload", kind)).folders

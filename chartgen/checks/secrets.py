@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
 
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})(?=@)")
@@ -23,6 +22,11 @@ class _Text(NamedTuple):
     text: str
 
 
+@rule(
+    "kubernetes.io, Good practices for Kubernetes Secrets",
+    tasks=("train", "data", "test"),
+    remedy="put it into a Secret, and use secretEnv: {…: {secretName: ..., key: ...}}",
+)
 def no_secrets_in_values(job: Job) -> Iterator[KeyProblem]:
     """Keys, tokens and passwords belong in a Secret: values are stored in the release, and many tools show them."""
     for text in _texts(job.values, (), ""):
@@ -72,11 +76,4 @@ def _texts(value: Any, keys: tuple[str, ...], name: str) -> Iterator[_Text]:
             yield from _texts(item, keys, before)
 
 
-SECRETS = (
-    Rule.of(
-        no_secrets_in_values,
-        "kubernetes.io, Good practices for Kubernetes Secrets",
-        tasks=("train", "data", "test"),
-        remedy="put it into a Secret, and use secretEnv: {…: {secretName: ..., key: ...}}",
-    ),
-)
+SECRETS = rules_in(globals())

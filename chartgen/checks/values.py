@@ -15,6 +15,7 @@ from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, coalesce
 from chartgen.helm.yaml import Document, load, require_map
 
+SCHEMA = "values-schema"  # the id of findings about values that the schema does not accept
 _KEEP = "leave it out to keep that, or give another value"
 _SUPERSEDED = ("nemo-2", "nemo2")
 
@@ -64,6 +65,7 @@ def _known_elsewhere(problem: Problem, data: dict[str, Any], chart: Chart) -> Pr
     return problem._replace(hint=f"{machine} belongs to target {' and '.join(targets)}")
 
 
+@lru_cache(maxsize=8)
 def _schema(text: str) -> dict[str, Any]:
     try:
         wanted = json.loads(text)

@@ -54,7 +54,7 @@ def check(job: GivenJob, output: str, explain: bool, render: bool) -> None:
     for line in [*seen["notes"], *([] if render else seen["unchecked"])]:
         note(line)
     if render and all(finding.severity != "error" for finding in findings):
-        from chartgen.checks.chart_refusals import render_refusals
+        from chartgen.checks.charts import render_refusals
 
         findings += render_refusals(chart, values)
     text = format_findings(findings, output, checked=job.target, rules=known_rules)
@@ -108,7 +108,7 @@ def _key(chart: Chart, values: Values) -> str:
 def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     """Return what to show of a job, as JSON data, and its values with the layout that chartgen has chosen."""
     from chartgen.checks import CHECKS, SCHEMA, checked, job_of
-    from chartgen.checks.chart_refusals import unchecked_refusals
+    from chartgen.checks.charts import unchecked_refusals
     from chartgen.checks.outline import outline
     from chartgen.checks.rules import rules_for
     from chartgen.findings import exit_code, row_of
