@@ -68,7 +68,7 @@ def biases_of_experts(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("parallelism.expertTensor", message, "use 1, or model.family mixtral", ("parallelism.tensor",))
 
 
-PARALLELISM = (key_value_heads, biases_of_experts)
+PARALLELISM = rules_in(globals())
 
 
 @rule(f"{_ARGUMENTS}; NVIDIA/NeMo v2.0.0, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml")
@@ -207,4 +207,4 @@ def configuration_fits_a_release(job: Job) -> Iterator[KeyProblem]:
         )
 
 
-SETTINGS = rules_in(globals())
+SETTINGS = rules_in(globals())[len(PARALLELISM) :]

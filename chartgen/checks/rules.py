@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 from chartgen.checks.evaluation import Scope, message, value
@@ -51,16 +52,24 @@ def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
 
 def miscounts(job: Job, *severities: str) -> bool:
     """Report whether sizes of a job break a rule that all charts share, so that nothing can be calculated from them."""
-    return any(rule.severity in severities and any(broken(rule, job)) for rule in rules_for(job) if _about_sizes(rule))
+    return any(rule.severity in severities and broken(rule, job) for rule in rules_for(job) if _about_sizes(rule))
 
 
+@cache
 def _about_sizes(rule: ValuesRule) -> bool:
     named = rule.key.partition(".")[0] in _SIZES and rule.id != _NO_SIZE
     return rule.document.path == COMMON / FILE and (named or rule.id == _ALSO_SIZES)
 
 
-def broken(rule: ValuesRule, job: Job) -> Iterator[KeyProblem]:
-    """Yield a claim for each item of a job that breaks a rule; none if the rule does not apply."""
+def broken(rule: ValuesRule, job: Job) -> list[KeyProblem]:
+    """Return a claim for each item of a job that breaks a rule; none if the rule does not apply."""
+    if rule not in job.known:
+        job.known[rule] = list(_broken(rule, job))
+    found: list[KeyProblem] = job.known[rule]
+    return found
+
+
+def _broken(rule: ValuesRule, job: Job) -> Iterator[KeyProblem]:
     for item in (value(rule.each)(Scope(job)) or ()) if rule.each else (None,):
         scope = Scope(job, item)
         if (rule.when and not value(rule.when)(scope)) or value(rule.require)(scope):

@@ -11,6 +11,7 @@ from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
 
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})(?=@)")
+_SHORTEST = 16  # characters of a secret that is known by its form, but for passwords in addresses
 _KINDS = {**KINDS, "a password in an address": PASSWORD}
 
 
@@ -47,11 +48,12 @@ def looks_secret(name: str, text: str) -> bool:
 
 def _kind(found: _Text) -> str:
     """Return the kind of secret in a text; empty if it contains none."""
+    if len(found.text) < _SHORTEST and "://" not in found.text:
+        return ""
     for kind, pattern in _KINDS.items():
         if pattern.search(found.text):
             return kind
-    name = f"{'.'.join(found.keys)} {found.name} {found.text}"
-    if WANDB_KEY.search(found.text) and WANDB_NAME.search(name):
+    if WANDB_KEY.search(found.text) and WANDB_NAME.search(f"{'.'.join(found.keys)} {found.name} {found.text}"):
         return "a Weights & Biases key"
     assigned = found.text.partition("=")[2] if SECRET_NAME.fullmatch(found.text.partition("=")[0]) else ""
     secret = assigned or (found.text if SECRET_NAME.fullmatch(found.name) else "")
