@@ -52,7 +52,7 @@ class KeyProblem(NamedTuple):
     Args:
         key: The dotted key of the value to change first.
         message: What is wrong, with the numbers in it.
-        hint: What to do instead: a working alternative where one is known.
+        hint: What to do instead: a working alternative where one is known; empty for the hint of the rule.
         also: Keys that play a part; the finding is at the first of all that the user has set.
         at: The key path of `key` where its dots are ambiguous, as below a list; the finding is at the nearest key
             that the user has set.
@@ -60,7 +60,7 @@ class KeyProblem(NamedTuple):
 
     key: str
     message: str
-    hint: str
+    hint: str = ""
     also: tuple[str, ...] = ()
     at: tuple[str | int, ...] = ()
 

@@ -111,7 +111,8 @@ def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:
     for each in CHECKS:
         if job.launcher.task in each.tasks:
             for claim in each.function(job):
-                yield Finding(each.id, _placed(claim, chart, values), each.severity, claim.key)
+                hinted = claim._replace(hint=claim.hint or each.hint)
+                yield Finding(each.id, _placed(hinted, chart, values), each.severity, claim.key)
     check_users_rules(job, chart, {SCHEMA, *(rule.id for rule in (*CHECKS, *PITFALLS))})
     for rule, claim in judge(job):
         yield Finding(rule.id, _placed(claim, chart, values), rule.severity, claim.key)

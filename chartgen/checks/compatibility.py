@@ -20,11 +20,6 @@ _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
 _RUNS = ("train", "test")
 
 
-def fragments(job: Job) -> set[str]:
-    """Return the names of the fragments of the job's chart."""
-    return {fragment.name for fragment in job.target.fragments}
-
-
 @rule(
     "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
     tasks=_RUNS,
@@ -33,7 +28,7 @@ def fragments(job: Job) -> set[str]:
 def plugin_and_daemon(job: Job) -> Iterator[KeyProblem]:
     """Each version of a GPUDirect plugin works with one version of its daemon; others hang or fall back to TCP."""
     rows = _pairs(job)
-    plugin, daemon = (job.values.get("network", {}).get(key, "") for key in ("pluginVersion", "daemonVersion"))
+    plugin, daemon = (job.network.get(key, "") for key in ("pluginVersion", "daemonVersion"))
     own = next((row for row in rows if row["plugin"] == plugin), None)
     if rows and own is None:
         message = f"the daemon of version {plugin} is not known"
@@ -53,7 +48,7 @@ def plugin_and_daemon(job: Job) -> Iterator[KeyProblem]:
 )
 def build_of_nccl(job: Job) -> Iterator[KeyProblem]:
     """Installers of GPUDirect-TCPXO contain several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
-    network = job.values.get("network", {})
+    network = job.network
     own = next((row for row in _pairs(job) if row["plugin"] == network.get("pluginVersion")), {"build": ""})
     if network.get("ncclBuildType") and "build" not in own:
         message = f"plugin {own['plugin']} has one NCCL only"
@@ -63,7 +58,7 @@ def build_of_nccl(job: Job) -> Iterator[KeyProblem]:
 @rule("NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS)
 def plugin_and_cuda(job: Job) -> Iterator[KeyProblem]:
     """A plugin that links another CUDA runtime than the image's cannot be loaded, and NCCL falls back to TCP."""
-    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    plugin = job.network.get("pluginVersion", "")
     own = next((row for row in _pairs(job) if row["plugin"] == plugin and "cuda" in row), None)
     release, cuda = _cuda(job)
     if not own or cuda in (0, own["cuda"]):
@@ -95,10 +90,10 @@ def settings_of_the_plugin(job: Job) -> Iterator[KeyProblem]:
     if _CHECKER in env:  # the user chose another set of settings
         return
     made = {**_fragment_variables(job), **env}
-    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    plugin = job.network.get("pluginVersion", "")
     for row in lock()["settings"]:
         name, wanted = row["name"], row["value"]
-        if row["fragment"] in fragments(job) and within(row, plugin) and made.get(name, wanted) != wanted:
+        if row["fragment"] in job.fragments and within(row, plugin) and made.get(name, wanted) != wanted:
             also = ("network.pluginVersion",)
             message = f"{made[name]} is refused by plugin {plugin}, which wants {wanted}"
             yield KeyProblem(f"env.{name}", message, f'use env.{name}: "{wanted}", or another plugin', also)
@@ -242,7 +237,7 @@ def uses(job: Job, fragment: str) -> bool:
 
 
 def _pairs(job: Job) -> list[dict[str, Any]]:
-    return next((rows for name, rows in lock()["plugins"].items() if name in fragments(job)), [])
+    return next((rows for name, rows in lock()["plugins"].items() if name in job.fragments), [])
 
 
 def _fragment_variables(job: Job) -> dict[str, str]:

@@ -70,11 +70,6 @@ def _config(job: Job) -> dict[str, Any]:
     return job.own.get("config") or {}
 
 
-def _requested(job: Job) -> dict[str, str]:
-    resources = job.own.get("resources") or {}
-    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-
-
 def _given(job: Job) -> list[str]:
     values = {**job.values, "recompute": job.recompute.granularity}
     # a program that takes the batch of each process has that of all
@@ -179,7 +174,7 @@ FACTS: dict[str, Callable[[Job], Any]] = {
         (job.own.get("release") or release_in(job.image, "nvidia/nemo") or "0").replace(".", "")
     ),
     "own": lambda job: job.own,
-    "requested": _requested,
+    "requested": lambda job: job.requested,
     "stepPatterns": lambda job: job.own.get("metrics") or job.launcher.step_line.get("find", []),
     "given": _given,
     "overridden": _overridden,

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
 from chartgen.composer.library import BUILTIN
 from chartgen.errors import did_you_mean
@@ -89,7 +88,7 @@ def variables_of_the_start(job: Job) -> Iterator[KeyProblem]:
     own = reserved(job.target.library.find("workload", job.kind)) if given else frozenset()
     for key, name in given:
         if name in own:
-            yield KeyProblem(f"{key}.{name}", "is set by the chart for each pod and process", "remove it")
+            yield KeyProblem(f"{key}.{name}", "is set by the chart for each pod and process")
 
 
 @lru_cache(maxsize=8)
@@ -112,7 +111,7 @@ _TORCHRUN = frozenset(
 @rule("kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test"))
 def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
     """Kueue places a run by the levels of the queue's topology from the setup chart; with another level it waits."""
-    if "kueue" not in fragments(job):
+    if "kueue" not in job.fragments:
         return
     topology, known = job.values["topology"], job.values["setup"]["topologyLevels"]
     placed = topology["mode"] in ("required", "preferred")
@@ -126,7 +125,7 @@ def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
 @rule("chartgen/library/workloads/common/templates/_settings.tpl, quota", "warning", tasks=("train", "test"))
 def machine_types_of_the_quota(job: Job) -> Iterator[KeyProblem]:
     """A map of `setup.quota.resources` is for the machine type of its name; the queue has nothing of an unknown one."""
-    if "kueue" not in fragments(job):
+    if "kueue" not in job.fragments:
         return
     known = job.target.machines
     for name, value in (job.values["setup"]["quota"]["resources"] or {}).items():

@@ -116,6 +116,26 @@ class Job:
         return version(release) >= version(row["from"]) if release else None
 
     @cached_property
+    def fragments(self) -> set[str]:
+        """The names of the fragments of its chart."""
+        return {fragment.name for fragment in self.target.fragments}
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """The values of the network; empty for a target without them."""
+        found: dict[str, Any] = self.values.get("network", {})
+        return found
+
+    def resources(self, kind: str) -> dict[str, str]:
+        """Return the `requests` or `limits` of the program."""
+        return (self.own.get("resources") or {}).get(kind) or {}
+
+    @property
+    def requested(self) -> dict[str, str]:
+        """What the program requests: a limit counts as a request if no request is set."""
+        return {**self.resources("limits"), **self.resources("requests")}
+
+    @cached_property
     def options(self) -> dict[str, Any]:
         """The program's own options by their last name, with underscores: from `config`, then from `args`.
 

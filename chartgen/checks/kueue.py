@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.compatibility import fragments, uses
+from chartgen.checks.compatibility import uses
 from chartgen.checks.job import Job
 from chartgen.data.compatibility import lock
 from chartgen.findings import KeyProblem, rule, rules_in
@@ -83,7 +83,7 @@ def _counts_more(job: Job) -> bool:
 
 
 def _queued(job: Job) -> bool:
-    return "kueue" in fragments(job) and bool(job.values["queue"]["name"])
+    return "kueue" in job.fragments and bool(job.values["queue"]["name"])
 
 
 def _step(what: str) -> str:

@@ -18,7 +18,6 @@ from chartgen.composer.rules import ValuesRule
 from chartgen.data.models import Architecture
 from chartgen.errors import ChartgenError, Problem
 from chartgen.estimator import estimate_run
-from chartgen.estimator.memory import memory_of
 from chartgen.findings import Rule
 
 # What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
@@ -125,6 +124,8 @@ def _share(job: Job) -> float:
     """Return how full the fullest GPU is, by the formulas for GPT models, or else by those for all models."""
     if load := load_of(job):
         return load.share
+    from chartgen.estimator.memory import memory_of
+
     run, gpu = run_of_job(job), job.machine.model
     return math.inf if isinstance(run, str) or gpu is None else memory_of(run) / (gpu.memory * GB)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
-from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
 from chartgen.data.compatibility import version
 from chartgen.findings import KeyProblem, rule, rules_in
@@ -22,8 +20,6 @@ _DEEPEP = (
     *("qwen3_30b_a3b_peft_", "qwen3_30b_a3b_pretrain_8gpu_", "qwen3_30b_a3b_sft_8gpu_", "qwen3_next_80b_a3b_"),
 )
 _DEEPEP_BEFORE = ("nemotron_3_nano_", "qwen3_30b_a3b_")
-
-
 _RUNS, _ALL = ("train", "test"), ("train", "data", "test")
 _RESOURCES = "kubernetes.io, Resource Management for Pods and Containers"
 
@@ -46,19 +42,17 @@ def exceeds(requested: str, offered: str) -> bool:
 def readable_quantities(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses requests and limits that are not quantities such as 64, 500m or 512Gi, or are negative."""
     for kind in ("requests", "limits"):
-        for name, text in _amounts(job, kind).items():
+        for name, text in job.resources(kind).items():
             size = quantity(text)
             if size is None or size < 0:
-                yield KeyProblem(
-                    _key(job, kind, name), f"{name} {text!r} is not a quantity", "use one such as 64 or 512Gi"
-                )
+                yield KeyProblem(_key(job, kind, name), f"{name} {text!r} is not a quantity")
 
 
 @rule(_RESOURCES, tasks=_ALL, remedy="use … or less, or raise the limit")
 def requests_within_limits(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses a container that requests more of a resource than its limit."""
-    limits = _amounts(job, "limits")
-    for name, text in _amounts(job, "requests").items():
+    limits = job.resources("limits")
+    for name, text in job.resources("requests").items():
         if exceeds(text, limits.get(name, text)):
             message = f"{name} {text} is more than its limit {limits[name]}"
             yield KeyProblem(_key(job, "requests", name), message, f"use {limits[name]} or less, or raise the limit")
@@ -67,8 +61,8 @@ def requests_within_limits(job: Job) -> Iterator[KeyProblem]:
 @rule(f"{_RESOURCES}, extended resources", tasks=_ALL, remedy="use a whole number; set limits to …: … too")
 def devices_are_whole(job: Job) -> Iterator[KeyProblem]:
     """Devices come as wholes, and they and huge pages for good: the API server wants a request equal to its limit."""
-    requests, limits = _amounts(job, "requests"), _amounts(job, "limits")
-    for name, text in _requested(job).items():
+    requests, limits = job.resources("requests"), job.resources("limits")
+    for name, text in job.requested.items():
         if name == _GPU or not ("/" in name or name.startswith("hugepages-")):
             continue
         size, key = quantity(text), _key(job, "requests" if name in requests else "limits", name)
@@ -81,10 +75,10 @@ def devices_are_whole(job: Job) -> Iterator[KeyProblem]:
 @rule(_RESOURCES, tasks=_RUNS, remedy="use less than …")
 def requests_of_the_machine(job: Job) -> Iterator[KeyProblem]:
     """A pod that requests more than a machine of its type has stays pending for ever."""
-    for name, text in _requested(job).items():
+    for name, text in job.requested.items():
         offered = job.machine.capacity.get(name, text)
         if name != _GPU and exceeds(text, offered):
-            kind = "requests" if name in _amounts(job, "requests") else "limits"
+            kind = "requests" if name in job.resources("requests") else "limits"
             message = f"{name} {text} is more than the {offered} of {job.machine.name}"
             yield KeyProblem(_key(job, kind, name), message, f"use less than {offered}", ("machineType",))
 
@@ -93,8 +87,8 @@ def requests_of_the_machine(job: Job) -> Iterator[KeyProblem]:
 def gpus_are_counted_once(job: Job) -> Iterator[KeyProblem]:
     """The chart asks for the GPUs itself, and their entries in resources are lost."""
     for kind in ("requests", "limits"):
-        if _GPU in _amounts(job, kind):
-            yield KeyProblem(_key(job, kind, _GPU), f"{_GPU} is set by gpusPerNode", "set that, and remove it here")
+        if _GPU in job.resources(kind):
+            yield KeyProblem(_key(job, kind, _GPU), f"{_GPU} is set by gpusPerNode")
 
 
 @rule(
@@ -104,36 +98,35 @@ def gpus_are_counted_once(job: Job) -> Iterator[KeyProblem]:
 )
 def shared_memory_of_the_machine(job: Job) -> Iterator[KeyProblem]:
     """Shared memory is a part of the machine's memory, and of the container's memory limit when it has one."""
-    size, limit = job.values.get("sharedMemory", "0"), _amounts(job, "limits").get("memory")
+    size, limit = job.values.get("sharedMemory", "0"), job.resources("limits").get("memory")
     offered = job.machine.capacity.get("memory", size)
     if exceeds(size, offered):
         message = f"{size} is more than the {offered} of {job.machine.name}"
         yield KeyProblem("sharedMemory", message, f"use half of {offered} or less", ("machineType",))
     elif limit and exceeds(size, limit):
         key = _key(job, "limits", "memory")
-        yield KeyProblem(
-            "sharedMemory", f"{size} counts to the memory limit {limit}", f"use less, or raise {key}", (key,)
-        )
+        message = f"{size} counts to the memory limit {limit}"
+        yield KeyProblem("sharedMemory", message, f"use less, or raise {key}", (key,))
 
 
 @rule("kubernetes.io, Schedule GPUs", tasks=("data",), remedy="remove it")
 def programs_without_gpus(job: Job) -> Iterator[KeyProblem]:
     """Programs that only move or prepare data run outside the queue and tolerate no GPU machine: GPUs never come."""
     for kind in ("requests", "limits"):
-        for name in _amounts(job, kind):
+        for name in job.resources(kind):
             if name.endswith("/gpu"):
                 message = f"{job.launcher.name} uses no GPU, and asks for {name}"
-                yield KeyProblem(_key(job, kind, name), message, "remove it", ("launcher",))
+                yield KeyProblem(_key(job, kind, name), message, also=("launcher",))
 
 
 @rule("kubernetes.io, Manage HugePages", tasks=_ALL, remedy="set launchers.….resources.requests.memory")
 def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses a pod that asks for huge pages and for neither cpu nor memory."""
-    requested = _requested(job)
+    requested = job.requested
     own = next((name for name in requested if name.startswith("hugepages-")), "")
     if own and not requested.keys() & {"cpu", "memory"}:
-        kind = "requests" if own in _amounts(job, "requests") else "limits"
-        hint = f"set launchers.{job.launcher.name}.resources.requests.memory"
+        kind = "requests" if own in job.resources("requests") else "limits"
+        hint = f"set {job.key('resources.requests.memory')}"
         yield KeyProblem(_key(job, kind, own), f"{requested[own]} of huge pages come only with cpu or memory", hint)
 
 
@@ -144,10 +137,9 @@ def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[KeyProblem]:
 )
 def provider_of_libfabric(job: Job) -> Iterator[KeyProblem]:
     """FI_PROVIDER chooses how machines speak: efa needs adapters, and anything else leaves those that there are."""
-    provider, has_efa = job.values["env"].get("FI_PROVIDER", ""), "efa" in fragments(job)
-    with_adapters = has_efa and _network(job)["interface"] == "efa"
+    provider, with_adapters = job.values["env"].get("FI_PROVIDER", ""), _has_adapters(job)
     if provider == "efa" and not with_adapters:
-        hint = "use network.interface efa, or remove it" if has_efa else "remove it"
+        hint = "use network.interface efa, or remove it" if "efa" in job.fragments else "remove it"
         yield KeyProblem("env.FI_PROVIDER", "efa without EFA adapters falls back to TCP", hint, ("network.interface",))
     elif provider not in ("", "efa") and with_adapters and job.nodes > 1:
         message = f"{provider} leaves the EFA adapters of {job.nodes} machines idle"
@@ -164,7 +156,7 @@ def provider_of_libfabric(job: Job) -> Iterator[KeyProblem]:
 def deepep_on_efa(job: Job) -> Iterator[KeyProblem]:
     """The DeepEP of NVIDIA's images connects machines by InfiniBand alone, so that experts on EFA share one machine."""
     release, recipe = job.release("nvidia/nemo"), str(job.own.get("recipe") or "")
-    if "efa" not in fragments(job) or not release or not version(_READ[0]) <= version(release) <= version(_READ[1]):
+    if "efa" not in job.fragments or not release or not version(_READ[0]) <= version(release) <= version(_READ[1]):
         return
     shared = int(job.values["parallelism"].get("expertTensor") or 1) if recipe else job.parallel("expertTensor")
     fits, grace = job.gpus_per_node // shared, job.machine.gpu.startswith("gb")
@@ -206,33 +198,21 @@ def one_zone(job: Job) -> Iterator[KeyProblem]:
     affinity = job.values["affinity"]
     terms = (affinity.get("podAffinity") or {}).get(_REQUIRED)
     pinned = "topology.kubernetes.io/zone" in f"{affinity}{job.values['nodeSelector']}"
-    uses_efa = "efa" in fragments(job) and _network(job)["interface"] == "efa" and job.nodes > 1
-    if uses_efa and terms and not pinned:
+    if _has_adapters(job) and job.nodes > 1 and terms and not pinned:
         message = "replaces the rule that keeps all machines in one zone, which EFA does not leave"
-        yield KeyProblem(
-            "affinity", message, "set nodeSelector topology.kubernetes.io/zone, or add a term with that key"
-        )
-
-
-def _amounts(job: Job, kind: str) -> dict[str, str]:
-    resources = job.own.get("resources") or {}
-    return resources.get(kind) or {}
-
-
-def _requested(job: Job) -> dict[str, str]:
-    """Return what the pod requests: a limit counts as a request if no request is set."""
-    return {**_amounts(job, "limits"), **_amounts(job, "requests")}
+        hint = "set nodeSelector topology.kubernetes.io/zone, or add a term with that key"
+        yield KeyProblem("affinity", message, hint)
 
 
 def _key(job: Job, kind: str, name: str) -> str:
     """Return the key of a resource; names such as nvidia.com/gpu are not part of a dotted key."""
-    key = f"launchers.{job.launcher.name}.resources.{kind}"
+    key = job.key(f"resources.{kind}")
     return key if "." in name else f"{key}.{name}"
 
 
-def _network(job: Job) -> dict[str, Any]:
-    network: dict[str, Any] = job.values.get("network", {})
-    return network
+def _has_adapters(job: Job) -> bool:
+    """Report whether the run uses the adapters of EFA."""
+    return "efa" in job.fragments and bool(job.network["interface"] == "efa")
 
 
 MACHINE = rules_in(globals())

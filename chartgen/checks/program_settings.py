@@ -60,9 +60,8 @@ def biases_of_experts(job: Job) -> Iterator[KeyProblem]:
     fused = since is False or not given.get("no_bias_dropout_fusion")
     if given.get("moe_grouped_gemm") is not False and fused:
         hint = "use mixtral, or set launchers.megatron-lm.config.moe-grouped-gemm to false"
-        yield KeyProblem(
-            "model.family", "gpt has biases, which grouped experts do not support", hint, ("model.experts",)
-        )
+        message = "gpt has biases, which grouped experts do not support"
+        yield KeyProblem("model.family", message, hint, ("model.experts",))
     elif since is not False and job.parallel("expertTensor") > 1:
         message = f"experts of family gpt have biases, which {job.parallel('expertTensor')} GPUs cannot share"
         yield KeyProblem("parallelism.expertTensor", message, "use 1, or model.family mixtral", ("parallelism.tensor",))
@@ -126,9 +125,8 @@ def expandable_segments(job: Job) -> Iterator[KeyProblem]:
     name = next((each for each in _ALLOCATORS if "expandable_segments:true" in env.get(each, "").lower()), "")
     given = job.options
     if name and (given.get("use_nccl_ub") or given.get("nccl_ub")):
-        yield KeyProblem(
-            f"env.{name}", "expandable_segments with NCCL user buffers (use-nccl-ub)", "remove one of the two"
-        )
+        message = "expandable_segments with NCCL user buffers (use-nccl-ub)"
+        yield KeyProblem(f"env.{name}", message, "remove one of the two")
     elif name and (graphs := _graphs(given)) and env.get("NCCL_GRAPH_REGISTER") != "0":
         message = f"expandable_segments with CUDA graphs ({graphs}) ends in illegal memory accesses"
         yield KeyProblem(f"env.{name}", message, 'set env.NCCL_GRAPH_REGISTER: "0", or remove it')
@@ -154,9 +152,7 @@ def gathering_of_parameters(job: Job) -> Iterator[KeyProblem]:
         message = "false, and overlap-param-gather needs a shared optimizer"
         yield KeyProblem("parallelism.distributedOptimizer", message, hint, (key,))
     if not given.get("overlap_grad_reduce") and not given.get("data_parallel_sharding_strategy"):
-        yield KeyProblem(
-            key, "needs overlap-grad-reduce", "set launchers.megatron-lm.config.overlap-grad-reduce to true"
-        )
+        yield KeyProblem(key, "needs overlap-grad-reduce")
 
 
 @rule(_ARGUMENTS, remedy="remove it, or raise it")
@@ -164,10 +160,8 @@ def positions_of_the_sequence(job: Job) -> Iterator[KeyProblem]:
     """A model that learns a position for each token has no more tokens in a sample than positions."""
     length, given = int(job.values["sequenceLength"]), job.options.get("max_position_embeddings")
     if job.values["model"]["family"] == "gpt" and isinstance(given, int) and given < length:
-        key = job.key("config.model.max_position_embeddings")
-        yield KeyProblem(
-            key, f"{given} is less than sequenceLength {length}", "remove it, or raise it", ("sequenceLength",)
-        )
+        key, message = job.key("config.model.max_position_embeddings"), f"{given} is less than sequenceLength {length}"
+        yield KeyProblem(key, message, also=("sequenceLength",))
 
 
 @rule(
@@ -179,9 +173,8 @@ def recipe_of_fp8(job: Job) -> Iterator[KeyProblem]:
     gpu, given = job.machine.model, job.options
     for name, wanted, format_ in (("fp8_recipe", "mxfp8", "mxfp8"), ("fp4_format", "e2m1", "nvfp4")):
         if gpu and given.get(name) == wanted and format_ not in gpu.precisions:
-            key = f"launchers.{job.launcher.name}.config.{_option(name)}"
             message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
-            yield KeyProblem(key, message, "remove it, or use another machineType", ("machineType",))
+            yield KeyProblem(job.key(f"config.{_option(name)}"), message, also=("machineType",))
 
 
 @rule(
@@ -191,7 +184,6 @@ def recipe_of_fp8(job: Job) -> Iterator[KeyProblem]:
 )
 def configuration_fits_a_release(job: Job) -> Iterator[KeyProblem]:
     """Helm keeps a release, values and manifests with them, packed in one Secret, which takes 1 MiB at most."""
-    name = f"launchers.{job.launcher.name}"
     own, every = (json.dumps(each, default=str) for each in (job.own, job.values))
     # packing takes longer than all other checks, and never adds
     if len(own) + len(every) < _SECRET:
@@ -202,9 +194,8 @@ def configuration_fits_a_release(job: Job) -> Iterator[KeyProblem]:
     packed = sum(len(gzip.compress(text.encode())) for text in (own, every)) * 4 // 3
     if packed > _SECRET:
         message = f"a release of at least {packed / 2**20:.1f} MiB, and Helm keeps 1 MiB at most"
-        yield KeyProblem(
-            f"{name}.config", message, "keep large files in storage, and name their paths", (f"{name}.args",)
-        )
+        hint = "keep large files in storage, and name their paths"
+        yield KeyProblem(job.key("config"), message, hint, (job.key("args"),))
 
 
 SETTINGS = rules_in(globals())[len(PARALLELISM) :]

@@ -13,7 +13,7 @@ from chartgen.data import prices
 from chartgen.data.models import Architecture, find_architecture
 from chartgen.errors import Problem
 from chartgen.estimator import Estimate, Range, Run, estimate_run
-from chartgen.estimator.tables import calibrated, hardware_of, months_of, speed_table
+from chartgen.estimator.estimate import calibrated, hardware_of, months_of, speed_table
 
 _HOUR = 3600.0
 # Below this share of the estimated speed a run is worth a look.

@@ -66,12 +66,10 @@ def interval_within_an_hour(job: Job) -> Iterator[KeyProblem]:
     steps, step = min(saved["interval"], job.values["steps"] or saved["interval"]), found.step_seconds
     if steps * step.low > _HOUR:
         best = rounded_steps(best_interval(save_seconds(job), job.world), step.middle)
-        message = (
-            f"{saved['interval']} steps take {steps * step.middle / _HOUR:.1f} hours (estimated), lost with a failure"
-        )
-        yield KeyProblem(
-            "checkpoint.interval", message, f"use {best}, where saves and losses take least", ("nodes", "steps")
-        )
+        hours = f"{steps * step.middle / _HOUR:.1f} hours (estimated)"
+        message = f"{saved['interval']} steps take {hours}, lost with a failure"
+        hint = f"use {best}, where saves and losses take least"
+        yield KeyProblem("checkpoint.interval", message, hint, ("nodes", "steps"))
 
 
 @rule(
@@ -81,9 +79,8 @@ def interval_within_an_hour(job: Job) -> Iterator[KeyProblem]:
 )
 def grace_for_a_checkpoint(job: Job) -> Iterator[KeyProblem]:
     """A stopped run saves once more, but Kubernetes kills it if its grace period ends first."""
-    if job.world % job.model_parallel or not job.values["checkpoint"]["enabled"]:
-        return
-    if job.launcher.processes == "ray":  # whose programs end at once
+    ends_at_once = job.launcher.processes == "ray"
+    if job.world % job.model_parallel or not job.values["checkpoint"]["enabled"] or ends_at_once:
         return
     grace, needed = int(job.values["run"]["gracePeriodSeconds"]), _written_seconds(job)
     size = model_parameters(job) * _SAVED_BYTES / 1e12
@@ -92,9 +89,8 @@ def grace_for_a_checkpoint(job: Job) -> Iterator[KeyProblem]:
             f"{grace} s is less than the {needed:.0f} s that a checkpoint of {size:.1f} TB takes if each of "
             f"{job.nodes} machines writes {_WRITTEN_GIGABYTES} GB/s (assumed)"
         )
-        yield KeyProblem(
-            "run.gracePeriodSeconds", message, f"use {int(needed * 2) + 60} or more", ("checkpoint.interval", "nodes")
-        )
+        hint = f"use {int(needed * 2) + 60} or more"
+        yield KeyProblem("run.gracePeriodSeconds", message, hint, ("checkpoint.interval", "nodes"))
 
 
 @rule("Kubernetes API, core/v1 EmptyDirVolumeSource")
@@ -102,8 +98,7 @@ def room_for_staged_data(job: Job) -> Iterator[KeyProblem]:
     """Data sets that are copied to memory:// share the machine's memory, or the container's limit, with /dev/shm."""
     if not job.values["data"]["stage"] or job.values["storage"]["scratch"]["from"] != "memory://":
         return
-    limits = (job.own.get("resources") or {}).get("limits") or {}
-    memory = limits.get("memory") or job.machine.capacity.get("memory", "")
+    memory = job.resources("limits").get("memory") or job.machine.capacity.get("memory", "")
     shared, room = quantity(job.values.get("sharedMemory", "0")) or Fraction(0), quantity(memory)
     if room is not None and room <= shared:
         message = f"memory:// has no room for the copy: sharedMemory may take all of {memory}"
@@ -118,13 +113,11 @@ def data_outlives_its_program(job: Job) -> Iterator[KeyProblem]:
     mounted = (PurePosixPath(mount["mountPath"]) for mount in job.values["extraVolumeMounts"])
     prefixes = [prefix["path"] if isinstance(prefix, dict) else prefix for prefix in data["prefixes"]]
     read = [PurePosixPath(data["directory"], each) for each in [*prefixes, *filter(None, [data["name"]])]]
-    inside = any(each.is_relative_to(store) for each in read) and not any(
-        each.is_relative_to(store) for each in mounted
-    )
-    if inside and job.values["storage"]["data"]["from"] == "memory://":
-        yield KeyProblem(
-            "storage.data.from", "memory:// is empty when the run starts", "use storage such as pvc://", ("data",)
-        )
+    is_own = any(each.is_relative_to(store) for each in mounted)
+    reads = any(each.is_relative_to(store) for each in read)
+    if reads and not is_own and job.values["storage"]["data"]["from"] == "memory://":
+        message = "memory:// is empty when the run starts"
+        yield KeyProblem("storage.data.from", message, "use storage such as pvc://", ("data",))
 
 
 @rule("chartgen/checks/line_patterns.py")
