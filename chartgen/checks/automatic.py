@@ -40,12 +40,14 @@ class Decision:
         change: The keys that were chosen, with their numbers; nothing if the values had them all.
         step_seconds: Estimated time of a step in the chosen layout; None if not known.
         reason: Why chartgen chose: the keys that are `auto`, or what the layout of the preset was.
+        job: The job of the values, if deciding has read it.
     """
 
     values: Values
     change: Change
     step_seconds: float | None = None
     reason: str = ""
+    job: Job | None = None
 
     def __str__(self) -> str:
         sizes = {key.rpartition(".")[2] if "parallel" in key else key: value for key, value in self.change.items()}
@@ -81,7 +83,7 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
         words = tuple(key for key in CHOICES if _of_preset(values, key))
         reason = f"layout of the preset does not fit {job.world} {job.machine.gpu}"
     if not words:
-        return Decision(plain, {})
+        return Decision(plain, {}, job=job)
     if before and (kept := _kept(chart, job, words, before)):
         return _decision(plain, words, kept, None, reason)
     found = layouts_of(job, words)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.evaluation import Scope, value
 from chartgen.checks.job import Job
+from chartgen.checks.rules import Scope, value
 from chartgen.composer.slots import parse_slot
 from chartgen.data.compatibility import lock, release_in, version, within
 from chartgen.findings import KeyProblem, rule, rules_in

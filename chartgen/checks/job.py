@@ -44,13 +44,13 @@ class Job:
     Args:
         values: The effective values: the chart's defaults with the user's over them; they fit the schema.
         workload: The workload kind of its chart; empty = the target's own.
-        known: What has been computed of it, by function or rule.
+        known: What functions with `once` have returned for it.
     """
 
     values: dict[str, Any]
     target: Target
     workload: str = ""
-    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    known: dict[Callable[[Job], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def machine(self) -> Machine:
