@@ -225,7 +225,7 @@ def _validator_class() -> type[Draft7Validator]:
 
 
 def is_valid(data: Json, schema: Schema) -> bool:
-    """Report whether values fit a sound schema, without saying why they do not."""
+    """Report whether values fit a sound schema."""
     from referencing import Registry
 
     return bool(_validator_class()(schema, registry=Registry()).is_valid(data))
