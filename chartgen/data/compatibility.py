@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from chartgen.helm.yaml import load_file, require_map
+from chartgen.data import read_table
 
 # A floor as a share of a measured figure: NVIDIA/aicr @ bc05c6b, validators/performance, tolerates a tenth too.
 _MARGIN = 0.9
 # How an image names its releases, where that is not by year.month.
 _TAGS = {"nvidia/nemo-rl": r"v\d+\.\d+\.\d+"}
-_LOCK = Path(__file__).parent / "compat.yaml"
 
 
 @lru_cache(maxsize=1)
@@ -22,9 +20,8 @@ def lock() -> dict[str, Any]:
 
     Each floor also has `busbw`, the required GB/s, and `basis`, its meaning and source.
     """
-    found: dict[str, Any] = dict(require_map(load_file(_LOCK), "the compatibility lock"))
-    found["floors"] = [{**row, **_floor(row)} for row in found["floors"]]
-    return found
+    found = read_table("compat.yaml")
+    return {**found, "floors": [{**row, **_floor(row)} for row in found["floors"]]}
 
 
 def _floor(row: dict[str, Any]) -> dict[str, Any]:

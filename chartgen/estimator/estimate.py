@@ -7,15 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from chartgen.data import DATA, read_table
 from chartgen.data.gpus import Gpu
 from chartgen.estimator.run import Hardware, Run
 from chartgen.estimator.step import TERA, StepTime, step_of
-from chartgen.helm.yaml import load_file, require_map
 
-SPEED_FILE = Path(__file__).parent.parent / "data" / "speed.yaml"
+SPEED_FILE = DATA / "speed.yaml"
 # NeMo's container that months are counted from.
 _FIRST = (25, 9)
 
@@ -99,10 +98,9 @@ def _width(run: Run, foreign: Mapping[str, str]) -> float:
     return math.hypot(spread["experts" if run.model.experts else "dense"], *(spread[key] for key in foreign))
 
 
-@lru_cache(maxsize=1)
 def speed_table() -> Mapping[str, Any]:
     """Read data/speed.yaml."""
-    return require_map(load_file(SPEED_FILE), SPEED_FILE.name)
+    return read_table(SPEED_FILE.name)
 
 
 @lru_cache(maxsize=1)
