@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ def options_of_the_program(job: Job) -> Iterator[KeyProblem]:
     if known is None or _is_another(job) or not options:
         return
     release = job.release("nvidia/nemo")
-    taken, where = known.for_release(release), job.image
+    taken, where = _taken(job.launcher.name, release), job.image
     if not taken:
         taken, where = known.ever, "any image that is known"
     for option in options:
@@ -68,6 +69,12 @@ def options_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
         if _has(job, known.ever, option.name) and not _has(job, known.always, option.name):
             message = f"not checked: {option.name} is in some releases, and the one of {job.image} is not known"
             yield KeyProblem(option.key, message, _since(known, option.name), (job.key("image"),), option.at)
+
+
+@lru_cache(maxsize=64)
+def _taken(launcher: str, release: str) -> frozenset[str]:
+    known = options_of(launcher)
+    return known.for_release(release) if known else frozenset()
 
 
 def _since(known: Options, name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from chartgen.checks.facts import FACTS, whole_number
 from chartgen.checks.job import Job, once
 from chartgen.composer.expressions import dotted_name, fields, parse_expression
+from chartgen.composer.library import Library
 from chartgen.composer.rules import COMMON, FILE, ValuesRule, rules_of
 from chartgen.errors import ChartgenError
 from chartgen.findings import KeyProblem
@@ -38,13 +39,13 @@ def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
     Raises:
         ChartgenError: All of them at once.
     """
-    is_builtin, workload = job.target.library.is_builtin, job.workload_kind.folders
-    parts = [*(launcher.path for launcher in job.target.launchers), *(each.path for each in job.target.fragments)]
-    if not job.target.policies and all(map(is_builtin, (*workload, *parts))):
+    library, workload = job.target.library, job.workload_kind.folders
+    parts = (*(launcher.path for launcher in job.target.launchers), *(each.path for each in job.target.fragments))
+    if not job.target.policies and _are_builtin(library, (*workload, *parts)):
         return
     from chartgen.composer.rule_lines import rule_lines
 
-    foreign = [rule for rule in rules_of(job.target, workload) if not is_builtin(Path(rule.document.path))]
+    foreign = [rule for rule in rules_of(job.target, workload) if not library.is_builtin(Path(rule.document.path))]
     if clashes := [
         rule.document.problem(f"{rule.id} is the id of another check", (*rule.at, "id"), "choose another id")
         for rule in foreign
@@ -54,6 +55,11 @@ def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
     if foreign:
         tasks = tuple((launcher.name, launcher.task) for launcher in job.target.launchers)
         rule_lines(chart.name, tuple(foreign), chart.files["values.schema.json"], tasks)
+
+
+@lru_cache(maxsize=64)
+def _are_builtin(library: Library, folders: tuple[Path, ...]) -> bool:
+    return all(map(library.is_builtin, folders))
 
 
 def miscounts(job: Job, *severities: str) -> bool:

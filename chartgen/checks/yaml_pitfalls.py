@@ -28,6 +28,8 @@ _PERMISSIONS = re.compile(r"(?:mode|umask)$", re.IGNORECASE)
 _WHOLE = re.compile(r"[-+]?[0-9_]+")
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 _WORDS = frozenset(("true", "false"))
+# Most scalars: every reader and printer agrees on them.
+_HARMLESS = re.compile(r"true|false|0|[1-9][0-9]{0,5}")
 
 
 class Scalar(NamedTuple):
@@ -156,6 +158,7 @@ def pitfalls(document: Document) -> list[Finding]:
     return [
         Finding(pitfall.id, _problem(document, scalar, complaint, mark), pitfall.severity, dotted(scalar.keys))
         for scalar, mark in _scalars(document.root, document.data, (), None, set())
+        if not _HARMLESS.fullmatch(scalar.text)
         for pitfall in PITFALLS
         for complaint in pitfall.function(scalar)
     ]

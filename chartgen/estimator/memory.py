@@ -1,6 +1,6 @@
 """The memory of a run's fullest GPU, for any model of data/models.yaml: enough to choose among layouts.
 
-It counts what each matrix keeps for the backward pass with fused attention; chartgen/checks/activations.py does the
+It counts what each matrix keeps for the backward pass with fused attention; chartgen/checks/memory.py does the
 same for GPT models in more detail. It knows nothing of modules that a recipe computes again or offloads, so NVIDIA's
 published runs without FSDP are at up to 1.56 of a GPU by it, and one of Llama 3 70B on GB300 at 2.74.
 """
@@ -42,7 +42,7 @@ def _kept(run: Run) -> float:
 
 
 def _under_way(run: Run) -> tuple[float, float]:
-    """Return how many whole models' activations the first and the last stage keep (as activations.py explains)."""
+    """Return how many whole models' activations the first and the last stage keep (as checks/memory.py explains)."""
     more = (run.pipeline - 1) / (run.pipeline * run.virtual)
     if run.virtual > 1:
         return 1 + more, 1 - more
