@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import TASKS, Job
 from chartgen.checks.values import SCHEMA, check_values, place
 from chartgen.composer.composed import composed_chart
 from chartgen.composer.origin import POLICIES, TARGET, Composed, Unknown, annotations_of, origin_of
@@ -24,7 +24,7 @@ from chartgen.helm.yaml import load, require_map
 _LINE = re.compile(r"(?P<key>[A-Za-z][\w-]*(?:\.[\w-]+)*): (?P<message>.*?)(?:; (?P<hint>[^;]*))?")
 
 
-@rule("the policies of the user's folders", tasks=("train", "data", "test"))
+@rule("the policies of the user's folders", tasks=TASKS)
 def allowed_registries(job: Job) -> Iterator[KeyProblem]:
     """The program's image comes from a registry that the policies allow, after a mirror has replaced it.
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import RUNS, Job
 from chartgen.checks.rules import Scope, value
 from chartgen.composer.slots import parse_slot
 from chartgen.data.compatibility import lock, release_in, version, within
@@ -17,12 +17,9 @@ _VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
 _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
 
 
-_RUNS = ("train", "test")
-
-
 @rule(
     "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy="`network.pluginVersion`: use one of …",
 )
 def plugin_and_daemon(job: Job) -> Iterator[KeyProblem]:
@@ -43,7 +40,7 @@ def plugin_and_daemon(job: Job) -> Iterator[KeyProblem]:
 
 @rule(
     "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy="`network.ncclBuildType`: leave it empty",
 )
 def build_of_nccl(job: Job) -> Iterator[KeyProblem]:
@@ -55,7 +52,7 @@ def build_of_nccl(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("network.ncclBuildType", message, "leave it empty", ("network.pluginVersion",))
 
 
-@rule("NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS)
+@rule("NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=RUNS)
 def plugin_and_cuda(job: Job) -> Iterator[KeyProblem]:
     """A plugin that links another CUDA runtime than the image's cannot be loaded, and NCCL falls back to TCP."""
     plugin = job.network.get("pluginVersion", "")
@@ -81,7 +78,7 @@ def _cuda(job: Job) -> tuple[str, int]:
 
 @rule(
     "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy='`env.…`: use env.…: "…", or another plugin',
 )
 def settings_of_the_plugin(job: Job) -> Iterator[KeyProblem]:
@@ -122,7 +119,7 @@ def precision_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("precision", message, hint, ("machineType",))
 
 
-@rule("AI-Hypercomputer/gpu-recipes @ 2e1fd5e, training/a4x", tasks=_RUNS)
+@rule("AI-Hypercomputer/gpu-recipes @ 2e1fd5e, training/a4x", tasks=RUNS)
 def image_of_the_processor(job: Job) -> Iterator[KeyProblem]:
     """Machines with Arm processors do not start images that are built for x86 alone."""
     for row in lock()["arm64"] if job.machine.labels.get("kubernetes.io/arch") == "arm64" else ():
@@ -133,7 +130,7 @@ def image_of_the_processor(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(job.key("image"), message, hint, ("machineType",))
 
 
-@rule("NVIDIA, Blackwell Compatibility Guide 12.9", tasks=_RUNS)
+@rule("NVIDIA, Blackwell Compatibility Guide 12.9", tasks=RUNS)
 def image_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
     """Blackwell GPUs do not run images with CUDA 12.7 or older."""
     gpu = job.machine.model
@@ -147,7 +144,7 @@ def image_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(job.key("image"), message, hint, ("machineType",))
 
 
-@rule("chartgen/data/compat.yaml, gpus", "unchecked", tasks=_RUNS)
+@rule("chartgen/data/compat.yaml, gpus", "unchecked", tasks=RUNS)
 def gpu_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """The CUDA of an image that the lock does not know may have no code for Blackwell GPUs."""
     gpu = job.machine.model
@@ -158,7 +155,7 @@ def gpu_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem(job.key("image"), message, hint, ("machineType",))
 
 
-@rule("chartgen/data/compat.yaml, arm64", "unchecked", tasks=_RUNS)
+@rule("chartgen/data/compat.yaml, arm64", "unchecked", tasks=RUNS)
 def processor_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """An image that the lock does not know may be built for x86 alone, and does not start on Arm processors."""
     rows = lock()["arm64"] if job.machine.labels.get("kubernetes.io/arch") == "arm64" and job.image else ()

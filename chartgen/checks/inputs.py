@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import RUNS, TASKS, Job
 from chartgen.composer.library import BUILTIN
 from chartgen.errors import did_you_mean
 from chartgen.findings import KeyProblem, rule, rules_in
@@ -23,7 +23,6 @@ _SET = re.compile(r"(?:^|[ \t])([A-Z][A-Z_]+)=(?!\S*\$\{?\1\b)", re.MULTILINE)
 
 
 _POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"
-_ALL = ("train", "data", "test")
 
 
 @rule(_POD, "warning")
@@ -41,15 +40,14 @@ def written_paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
 
 
 def _unmounted(job: Job, why: str) -> Iterator[KeyProblem]:
-    mounts = sorted({f"/{role}" for role in job.values["storage"]} | _own_mounts(job))
+    mounts = sorted(
+        {f"/{role}" for role in job.values["storage"]}
+        | {mount["mountPath"] for mount in job.values["extraVolumeMounts"]}
+    )
     for key, path in _paths(job).items():
         if not any(PurePosixPath(path).is_relative_to(mount) for mount in mounts):
             message = f"{path} is in no mount of the pod ({', '.join(mounts)}), {why}"
             yield KeyProblem(key, message, "use a path below /data, or mount a volume there with extraVolumeMounts")
-
-
-def _own_mounts(job: Job) -> set[str]:
-    return {mount["mountPath"] for mount in job.values["extraVolumeMounts"]}
 
 
 def _paths(job: Job) -> dict[str, str]:
@@ -81,7 +79,7 @@ def names_of_data_sets(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("data.name", message, f"use {name[: ends.start()]}" if ends.start() else "give its name alone")
 
 
-@rule("chartgen/library/workloads, the variables that templates set", tasks=_ALL, remedy="remove it")
+@rule("chartgen/library/workloads, the variables that templates set", tasks=TASKS, remedy="remove it")
 def variables_of_the_start(job: Job) -> Iterator[KeyProblem]:
     """The chart sets the variables that number pods and ranks and connect them; another value splits the run."""
     given = [(key, name) for key in ("env", "secretEnv") for name in job.values[key]]
@@ -108,7 +106,7 @@ _TORCHRUN = frozenset(
 )
 
 
-@rule("kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test"))
+@rule("kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=RUNS)
 def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
     """Kueue places a run by the levels of the queue's topology from the setup chart; with another level it waits."""
     if "kueue" not in job.fragments:
@@ -122,7 +120,7 @@ def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
 
 
-@rule("chartgen/library/workloads/common/templates/_settings.tpl, quota", "warning", tasks=("train", "test"))
+@rule("chartgen/library/workloads/common/templates/_settings.tpl, quota", "warning", tasks=RUNS)
 def machine_types_of_the_quota(job: Job) -> Iterator[KeyProblem]:
     """A map of `setup.quota.resources` is for the machine type of its name; the queue has nothing of an unknown one."""
     if "kueue" not in job.fragments:

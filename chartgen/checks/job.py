@@ -21,6 +21,8 @@ from chartgen.helm.values import Values
 
 _DIGITS = frozenset("0123456789.")
 T = TypeVar("T")
+# The tasks of launchers whose programs use GPUs, and of all.
+RUNS, TASKS = ("train", "test"), ("train", "data", "test")
 
 
 class Recompute(NamedTuple):

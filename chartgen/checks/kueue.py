@@ -6,20 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.checks.compatibility import uses
-from chartgen.checks.job import Job
+from chartgen.checks.job import RUNS, Job
 from chartgen.data.compatibility import lock
 from chartgen.findings import KeyProblem, rule, rules_in
 
 _CLAIMS = "resourceClaims.yaml"
 
 
-_RUNS = ("train", "test")
-
-
 @rule(
     "kubernetes-sigs/kueue v0.19.2, config/components/manager/controller_manager_config.yaml",
     "warning",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy="`queue.name`: check that … in Kueue's ConfigMap kueue-manager-config (chartgen doctor looks it up)",
 )
 def kueue_integration(job: Job) -> Iterator[KeyProblem]:
@@ -33,7 +30,7 @@ def kueue_integration(job: Job) -> Iterator[KeyProblem]:
 @rule(
     "kubernetes-sigs/kueue v0.19.2, pkg/dra/claims.go",
     "warning",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy="`queue.name`: …; add the mapped resources to setup.quota.resources",
 )
 def kueue_device_classes(job: Job) -> Iterator[KeyProblem]:
@@ -52,7 +49,6 @@ def kueue_device_classes(job: Job) -> Iterator[KeyProblem]:
 @rule(
     "kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption",
     "warning",
-    tasks=("train",),
     remedy="`checkpoint.enabled`: use true, or change preemption.…",
 )
 def evicted_runs_save(job: Job) -> Iterator[KeyProblem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import RUNS, TASKS, Job
 from chartgen.data.compatibility import version
 from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.kube.quantities import read_quantity
@@ -20,7 +20,6 @@ _DEEPEP = (
     *("qwen3_30b_a3b_peft_", "qwen3_30b_a3b_pretrain_8gpu_", "qwen3_30b_a3b_sft_8gpu_", "qwen3_next_80b_a3b_"),
 )
 _DEEPEP_BEFORE = ("nemotron_3_nano_", "qwen3_30b_a3b_")
-_RUNS, _ALL = ("train", "test"), ("train", "data", "test")
 _RESOURCES = "kubernetes.io, Resource Management for Pods and Containers"
 
 
@@ -38,7 +37,7 @@ def exceeds(requested: str, offered: str) -> bool:
     return left is not None and right is not None and left > right
 
 
-@rule("kubernetes/apimachinery, pkg/api/resource/quantity.go", tasks=_ALL, remedy="use one such as 64 or 512Gi")
+@rule("kubernetes/apimachinery, pkg/api/resource/quantity.go", tasks=TASKS, remedy="use one such as 64 or 512Gi")
 def readable_quantities(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses requests and limits that are not quantities such as 64, 500m or 512Gi, or are negative."""
     for kind in ("requests", "limits"):
@@ -48,7 +47,7 @@ def readable_quantities(job: Job) -> Iterator[KeyProblem]:
                 yield KeyProblem(_key(job, kind, name), f"{name} {text!r} is not a quantity")
 
 
-@rule(_RESOURCES, tasks=_ALL, remedy="use … or less, or raise the limit")
+@rule(_RESOURCES, tasks=TASKS, remedy="use … or less, or raise the limit")
 def requests_within_limits(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses a container that requests more of a resource than its limit."""
     limits = job.resources("limits")
@@ -58,7 +57,7 @@ def requests_within_limits(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(_key(job, "requests", name), message, f"use {limits[name]} or less, or raise the limit")
 
 
-@rule(f"{_RESOURCES}, extended resources", tasks=_ALL, remedy="use a whole number; set limits to …: … too")
+@rule(f"{_RESOURCES}, extended resources", tasks=TASKS, remedy="use a whole number; set limits to …: … too")
 def devices_are_whole(job: Job) -> Iterator[KeyProblem]:
     """Devices come as wholes, and they and huge pages for good: the API server wants a request equal to its limit."""
     requests, limits = job.resources("requests"), job.resources("limits")
@@ -72,7 +71,7 @@ def devices_are_whole(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(key, f"{name} {text} is not its limit", f"set limits to {name}: {text} too")
 
 
-@rule(_RESOURCES, tasks=_RUNS, remedy="use less than …")
+@rule(_RESOURCES, tasks=RUNS, remedy="use less than …")
 def requests_of_the_machine(job: Job) -> Iterator[KeyProblem]:
     """A pod that requests more than a machine of its type has stays pending for ever."""
     for name, text in job.requested.items():
@@ -83,7 +82,7 @@ def requests_of_the_machine(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(_key(job, kind, name), message, f"use less than {offered}", ("machineType",))
 
 
-@rule("kubernetes.io, Schedule GPUs", "warning", tasks=_RUNS, remedy="set that, and remove it here")
+@rule("kubernetes.io, Schedule GPUs", "warning", tasks=RUNS, remedy="set that, and remove it here")
 def gpus_are_counted_once(job: Job) -> Iterator[KeyProblem]:
     """The chart asks for the GPUs itself, and their entries in resources are lost."""
     for kind in ("requests", "limits"):
@@ -93,7 +92,7 @@ def gpus_are_counted_once(job: Job) -> Iterator[KeyProblem]:
 
 @rule(
     "Kubernetes API, core/v1 EmptyDirVolumeSource",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy="`sharedMemory`: use half of … or less; `sharedMemory`: use less, or raise …",
 )
 def shared_memory_of_the_machine(job: Job) -> Iterator[KeyProblem]:
@@ -119,7 +118,7 @@ def programs_without_gpus(job: Job) -> Iterator[KeyProblem]:
                 yield KeyProblem(_key(job, kind, name), message, also=("launcher",))
 
 
-@rule("kubernetes.io, Manage HugePages", tasks=_ALL, remedy="set launchers.….resources.requests.memory")
+@rule("kubernetes.io, Manage HugePages", tasks=TASKS, remedy="set launchers.….resources.requests.memory")
 def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses a pod that asks for huge pages and for neither cpu nor memory."""
     requested = job.requested
@@ -132,7 +131,7 @@ def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[KeyProblem]:
 
 @rule(
     "awslabs/ai-on-sagemaker-hyperpod, issue 134",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy="`env.FI_PROVIDER`: remove it, or set network.interface to tcp if you want TCP",
 )
 def provider_of_libfabric(job: Job) -> Iterator[KeyProblem]:
@@ -178,7 +177,7 @@ def _uses_deepep(job: Job, recipe: str, release: str) -> bool:
 @rule(
     "NCCL documentation, Environment Variables (NCCL_NET)",
     "warning",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy="`nodes`: add a fragment that provides one, such as infiniband",
 )
 def fabric_of_the_target(job: Job) -> Iterator[KeyProblem]:
@@ -190,7 +189,7 @@ def fabric_of_the_target(job: Job) -> Iterator[KeyProblem]:
 
 @rule(
     "docs.aws.amazon.com, EC2, Elastic Fabric Adapter, limitations",
-    tasks=_RUNS,
+    tasks=RUNS,
     remedy="`affinity`: set nodeSelector topology.kubernetes.io/zone, or add a term with that key",
 )
 def one_zone(job: Job) -> Iterator[KeyProblem]:

@@ -78,14 +78,11 @@ def little_memory_left(job: Job) -> Iterator[KeyProblem]:
 def memory_is_not_estimated(job: Job) -> Iterator[KeyProblem]:
     """The formulas describe Megatron's pretraining only: not FSDP, offloading, adapters or chosen modules."""
     if what := unestimated(job):
-        own = f"launchers.{job.launcher.name}"
         message = f"not checked whether the run fits into the memory of a GPU: no formula covers {what}"
         hint = "run a few steps: `chartgen metrics` reads the most memory of a GPU from its log"
-        yield KeyProblem(own if _pretrains(job) or job.own.get("program") else "launcher", message, hint)
-
-
-def _pretrains(job: Job) -> bool:
-    return PurePosixPath(job.launcher.program).name in PROGRAMS
+        pretrains = PurePosixPath(job.launcher.program).name in PROGRAMS
+        is_own = pretrains or job.own.get("program")
+        yield KeyProblem(f"launchers.{job.launcher.name}" if is_own else "launcher", message, hint)
 
 
 @once

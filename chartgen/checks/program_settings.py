@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import TASKS, Job
 from chartgen.findings import KeyProblem, rule, rules_in
 
 _CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
@@ -17,7 +17,6 @@ _SHARDED = ("use_torch_fsdp2", "use_megatron_fsdp", "use_custom_fsdp")
 _BLACKWELL = 10
 _SECRET = 2**20
 _ARGUMENTS = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/arguments.py"
-_ALL = ("train", "data", "test")
 
 
 def divisors(number: int, most: int | None = None) -> list[int]:
@@ -179,7 +178,7 @@ def recipe_of_fp8(job: Job) -> Iterator[KeyProblem]:
 
 @rule(
     "kubernetes.io, Secrets, size limit; helm.sh, Storage backends",
-    tasks=_ALL,
+    tasks=TASKS,
     remedy="`….config`: keep large files in storage, and name their paths",
 )
 def configuration_fits_a_release(job: Job) -> Iterator[KeyProblem]:

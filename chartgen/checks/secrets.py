@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import TASKS, Job
 from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
 
@@ -25,7 +25,7 @@ class _Text(NamedTuple):
 
 @rule(
     "kubernetes.io, Good practices for Kubernetes Secrets",
-    tasks=("train", "data", "test"),
+    tasks=TASKS,
     remedy="put it into a Secret, and use secretEnv: {…: {secretName: ..., key: ...}}",
 )
 def no_secrets_in_values(job: Job) -> Iterator[KeyProblem]:
