@@ -40,10 +40,8 @@ def written_paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
 
 
 def _unmounted(job: Job, why: str) -> Iterator[KeyProblem]:
-    mounts = sorted(
-        {f"/{role}" for role in job.values["storage"]}
-        | {mount["mountPath"] for mount in job.values["extraVolumeMounts"]}
-    )
+    own = {mount["mountPath"] for mount in job.values["extraVolumeMounts"]}
+    mounts = sorted({f"/{role}" for role in job.values["storage"]} | own)
     for key, path in _paths(job).items():
         if not any(PurePosixPath(path).is_relative_to(mount) for mount in mounts):
             message = f"{path} is in no mount of the pod ({', '.join(mounts)}), {why}"

@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from chartgen.checks.job import Job
+from chartgen.estimator.run import under_way
 
 GB = 1e9
 # Programs that the formulas describe, wherever an image contains them.
@@ -92,8 +93,8 @@ def unestimated(job: Job) -> str:
     program = PurePosixPath(job.own.get("program") or job.launcher.program).name
     if program not in PROGRAMS:
         return program or job.launcher.name
-    found = (name for name, value in job.options.items() if value and any(part in name for part in _OTHERWISE))
-    return ", ".join(dict.fromkeys(found))
+    given = job.options.items()
+    return ", ".join(name for name, value in given if value and any(part in name for part in _OTHERWISE))
 
 
 def _layer(job: Job) -> tuple[float, float]:
@@ -138,11 +139,8 @@ def _bytes(job: Job, shards: int) -> float:
 
 def _short_gradients(job: Job) -> bool:
     """Report whether gradients are kept in 16 bits: by NeMo's grad_sync_dtype or Megatron-LM's grad-reduce-in-bf16."""
-    return any(
-        (name == "grad_sync_dtype" and str(value).lower() in ("bf16", "bfloat16"))
-        or (name == "grad_reduce_in_bf16" and value is True)
-        for name, value in job.options.items()
-    )
+    given = job.options
+    return str(given.get("grad_sync_dtype")).lower() in ("bf16", "bfloat16") or given.get("grad_reduce_in_bf16") is True
 
 
 def _logits(job: Job) -> float:
@@ -152,8 +150,7 @@ def _logits(job: Job) -> float:
 
 def _fused_loss(job: Job) -> bool:
     """Report whether the loss is Transformer Engine's, whose gradients overwrite the logits."""
-    given = job.options
-    return all(str(given.get(name)).lower() in ("true", "te") for name in _FUSED_LOSS)
+    return all(str(job.options.get(name)).lower() in ("true", "te") for name in _FUSED_LOSS)
 
 
 # Activations: what the layers of the first and the last pipeline stage keep for the backward pass, in bytes. Sources:
@@ -240,7 +237,7 @@ def _width(job: Job) -> int:
 def _of_all(job: Job, layer: float, ends: float, once: float) -> Kept:
     """Return what is kept of all layers and micro-batches, some of which may be computed again."""
     whole, recomputed = _recomputed(job, layer)
-    first, last = _in_flight(job)
+    first, last = under_way(job.parallel("pipeline"), job.parallel("virtualPipeline"), job.micro_batches)
     return Kept((whole + ends) * first, (whole + ends) * last, once + recomputed)
 
 
@@ -262,17 +259,3 @@ def _recomputed(job: Job, layer: float) -> tuple[float, float]:
         share = size / chunk
         return layers * (share * entered + (1 - share) * layer), layer
     return layers / size * entered, size * layer
-
-
-def _in_flight(job: Job) -> tuple[float, float]:
-    """Return how many whole models' activations the first and the last pipeline stage keep at the same time.
-
-    The first stage starts 2 (p - 1) + (v - 1) p + 1 of its v chunks before the first backward pass, the last one
-    (v - 1) p + 1; without interleaving it is a micro-batch for each stage behind, as far as there are so many
-    (megatron/core/pipeline_parallel/schedules.py).
-    """
-    stages, chunks = job.parallel("pipeline"), job.parallel("virtualPipeline")
-    more = (stages - 1) / (stages * chunks)
-    if chunks > 1:
-        return 1 + more, 1 - more
-    return min(1.0, max(job.micro_batches, 1) / stages), 1 - more

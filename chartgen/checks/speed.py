@@ -255,8 +255,5 @@ def architecture_of(job: Job) -> Architecture | None:
         experts=routed if experts else {},
     )
     known = find_architecture(model.name)
-    return (
-        replace(model, name=known.name)
-        if known and (known.layers, known.hidden) == (model.layers, model.hidden)
-        else model
-    )
+    is_same = known and (known.layers, known.hidden) == (model.layers, model.hidden)
+    return replace(model, name=known.name) if known and is_same else model
