@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import Job, value_at
 from chartgen.checks.layouts import CHOICES, Layout, can_estimate, layout_values, layouts_of, searched, works
 from chartgen.checks.memory_fit import Change, changed, is_uneven, nested_values
 from chartgen.checks.speed import JobSpeed, speed_of
@@ -94,7 +94,7 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
 
 def open_keys(values: Values) -> tuple[str, ...]:
     """Return the keys that values leave to chartgen with the word `auto`."""
-    return tuple(key for key in CHOICES if _at(values.data, key) == AUTO)
+    return tuple(key for key in CHOICES if value_at(values.data, key) == AUTO)
 
 
 def _is_misplaced(job: Job, values: Values) -> bool:
@@ -112,12 +112,6 @@ def _decision(values: Values, words: tuple[str, ...], layout: Change, seconds: f
     return Decision(replace(values, data=nested_values(change, values.data)), change, seconds, reason)
 
 
-def _at(data: Mapping[str, Any], key: str) -> Any:
-    head, _, name = key.partition(".")
-    found = data.get(head)
-    return found.get(name) if name and isinstance(found, Mapping) else None if name else found
-
-
 def _without(data: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
     """Return values without the keys that are `auto`, so that the chart's defaults count."""
     found = {key: value for key, value in data.items() if key not in words}
@@ -133,8 +127,8 @@ def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, A
         return None
     former = replace(job, values=effective_values(chart, old))
     if (
-        any(_at(former.values, key) != _at(job.values, key) for key in _BASIS)
-        or _at(former.values, "parallelism") == AUTO
+        any(value_at(former.values, key) != value_at(job.values, key) for key in _BASIS)
+        or value_at(former.values, "parallelism") == AUTO
     ):
         return None
     layout = {key: value for key, value in layout_values(former).items() if key.startswith(words)}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import Job, value_at
 from chartgen.composer.expressions import LARGEST
 from chartgen.composer.rule_facts import PORTABLE
 from chartgen.data.compatibility import release_in
@@ -78,13 +78,8 @@ def _given(job: Job) -> list[str]:
     return [
         key
         for key, usual in sorted(PORTABLE.items())
-        if _value(values, key) != usual and not re.search(rf"\$\(({names.get(key, key)})\)", arguments)
+        if value_at(values, key) != usual and not re.search(rf"\$\(({names.get(key, key)})\)", arguments)
     ]
-
-
-def _value(values: dict[str, Any], key: str) -> Any:
-    section, _, name = key.partition(".")
-    return values[section].get(name) if name else values[section]
 
 
 def _overridden(job: Job) -> list[dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
 from itertools import pairwise
@@ -193,8 +193,7 @@ class Job:
 
         Numbers with a point are text where `--set` gave them.
         """
-        section, _, name = key.partition(".")
-        found = self.values[section].get(name)
+        found = value_at(self.values, key)
         return float(found) if isinstance(found, str) and found[:1] in _DIGITS else found
 
     def setting(self, key: str) -> Any:
@@ -272,6 +271,13 @@ def global_batch(values: dict[str, Any], world: int) -> int:
 def micro_batches(values: dict[str, Any], world: int) -> int:
     """Return how many micro-batches a pipeline handles in one step."""
     return global_batch(values, world) // (int(values["batch"]["micro"]) * data_parallel(values, world))
+
+
+def value_at(values: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a dotted key of one or two parts; None where there is none."""
+    head, _, name = key.partition(".")
+    found = values.get(head)
+    return found.get(name) if name and isinstance(found, Mapping) else None if name else found
 
 
 def once(function: Callable[[Job], T]) -> Callable[[Job], T]:
