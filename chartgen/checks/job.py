@@ -274,7 +274,7 @@ def micro_batches(values: dict[str, Any], world: int) -> int:
 
 
 def value_at(values: Mapping[str, Any], key: str) -> Any:
-    """Return the value of a dotted key of one or two parts; None where there is none."""
+    """Return the value of a dotted key of one or two parts; None if the values lack it."""
     head, _, name = key.partition(".")
     found = values.get(head)
     return found.get(name) if name and isinstance(found, Mapping) else None if name else found
