@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from chartgen.checks.automatic import FITTING, Decision, decide, open_keys
@@ -50,8 +51,8 @@ def check(chart: Chart, values: Values) -> list[Finding]:
     return checked(chart, values)[0]
 
 
-def checked(chart: Chart, values: Values) -> tuple[list[Finding], Decision | None, Job | None]:
-    """Check a job as `check` does; return the layout that was chosen for it and the job too, None without them."""
+def checked(chart: Chart, values: Values) -> tuple[list[Finding], Decision | None]:
+    """Check a job as `check` does; return the layout that was chosen for it too, with the job; None without one."""
     caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
     origin = origin_of(chart)
     caught += foreign_sites(origin, values) if isinstance(origin, Composed) else []
@@ -61,7 +62,7 @@ def checked(chart: Chart, values: Values) -> tuple[list[Finding], Decision | Non
         misplaced = [problem for problem in misfits if (problem.path, problem.line, problem.column) not in places]
         caught += [Finding(SCHEMA, problem) for problem in misplaced]
         if open_misfits(chart, chart.files[SCHEMA_FILE], values):
-            return in_order([*caught, *unanswered(chart)]), None, None
+            return in_order([*caught, *unanswered(chart)]), None
     hidden: tuple[str, ...] = ()
     decision = None
     try:
@@ -70,17 +71,17 @@ def checked(chart: Chart, values: Values) -> tuple[list[Finding], Decision | Non
     except ChartgenError as error:
         caught += [Finding(FITTING.id, problem, key="nodes") for problem in error.problems]
         if open_keys(values):
-            return in_order(caught), None, None
+            return in_order(caught), None
         hidden = ("nodes", "parallelism", "recompute", "batch")  # what the layout of the preset would add says the same
     job = (decision and decision.job) or job_of(chart, values)
     unchecked = changes(job, chart, values) if job else []
     if isinstance(origin, Composed):
         caught += placeholders(origin, values, job.launcher.name if job and not unchecked else "")
     if not job:
-        return in_order([*caught, *unanswered(chart)]), decision, None
+        return in_order([*caught, *unanswered(chart)]), decision
     claims = unchecked or _claims(job, chart, values)
     shown = (claim for claim in claims if claim.key.partition(".")[0] not in hidden)
-    return in_order([*caught, *shown]), decision, job
+    return in_order([*caught, *shown]), decision and replace(decision, job=job)
 
 
 def validate(chart: Chart, values: Values) -> None:

@@ -40,7 +40,7 @@ class Decision:
         change: The keys that were chosen, with their numbers; nothing if the values had them all.
         step_seconds: Estimated time of a step in the chosen layout; None if not known.
         reason: Why chartgen chose: the keys that are `auto`, or what the layout of the preset was.
-        job: The job of the values, if deciding has read it.
+        job: The job of the values, if it has been read.
     """
 
     values: Values

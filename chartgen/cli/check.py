@@ -113,7 +113,8 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     from chartgen.checks.rules import rules_for
     from chartgen.findings import exit_code, row_of
 
-    findings, decision, job = checked(chart, values)
+    findings, decision = checked(chart, values)
+    job = decision.job if decision else None
     seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
     seen["decided"] = decision is not None and all(finding.rule != SCHEMA for finding in findings)
     if decision and seen["decided"]:
