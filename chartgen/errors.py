@@ -76,6 +76,16 @@ class MissingToolError(ChartgenError):
     exit_code = 3
 
 
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raise problems as one error, if there are any.
+
+    Raises:
+        ChartgenError: All of them.
+    """
+    if found := list(problems):
+        raise ChartgenError(found)
+
+
 def did_you_mean(word: str, known: Iterable[str], *, path: str = "") -> str:
     """Return a hint with the nearest known words, or with all of them when none is near and they are few.
 

@@ -82,7 +82,7 @@ def build(
 
 def _offering(target: Target, launchers: str, job: GivenJob) -> Target:
     """Return a target whose chart has the launchers of the command: named ones, or those of the values or presets."""
-    from chartgen.composer.programs import for_presets, for_values
+    from chartgen.composer.presets import for_presets, for_values
     from chartgen.composer.target import with_launchers
 
     names = [name.strip() for name in launchers.split(",") if name.strip()]

@@ -121,7 +121,7 @@ class GivenJob:
         Args:
             values: Other values than the given ones.
         """
-        from chartgen.composer.programs import for_values
+        from chartgen.composer.presets import for_values
 
         # which launchers, not which values: that chart is the same for many
         data = (values or self.values).data

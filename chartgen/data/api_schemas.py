@@ -12,10 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from chartgen.data import DATA, read_table
 from chartgen.data.compatibility import version
-from chartgen.helm.yaml import load_file, require_map
 
-_FOLDER = Path(__file__).parent / "schemas"
+_FOLDER = DATA / "schemas"
 _KUBERNETES = "kubernetes-"
 _LEAST = re.compile(r">=?\s*v?(\d+\.\d+)")
 _BELOW = re.compile(r"<\s*v?(\d+\.\d+)")
@@ -60,9 +60,7 @@ def type_definitions(kubernetes: str) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def whole_groups(kubernetes: str) -> frozenset[str]:
     """Return the API groups of which every kind has a schema; Kubernetes' core group is the empty text."""
-    table = require_map(load_file(_FOLDER.parent / "schemas.yaml"), "schemas")
-    packs: Any = table["schemas"]
-    return kubernetes_groups(kubernetes).union(*(pack.get("whole", ()) for pack in packs))
+    return kubernetes_groups(kubernetes).union(*(pack.get("whole", ()) for pack in read_table("schemas.yaml")["schemas"]))
 
 
 def kubernetes_groups(kubernetes: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed, origin_of
-from chartgen.composer.provenance import FragmentLine
+from chartgen.composer.tags import FragmentLine
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate

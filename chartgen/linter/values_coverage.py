@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from chartgen.composer.origin import Composed, Foreign, origin_of
-from chartgen.composer.value_docs import value_rows
+from chartgen.composer.values import value_rows
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
