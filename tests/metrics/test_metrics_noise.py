@@ -17,7 +17,8 @@ from chartgen.metrics.read.collect import Collector, Log
 from chartgen.metrics.read.events import Checkpoint, Steps
 from chartgen.metrics.read.lines import split_blocks
 from chartgen.metrics.read.log import read_streams
-from chartgen.metrics.read.prefix import read_prefix, read_prefixes
+from chartgen.metrics.read.prefix import read_prefix
+from chartgen.metrics.read.readers.megatron import open_reader
 from chartgen.metrics.read.scan import Scanner
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.export import as_dict
@@ -129,7 +130,7 @@ def told(content: bytes, family: str, *, at_once: bool) -> list[object]:
     scanner = Scanner()
     if not at_once:
         reader = scanner._readers.find(family)
-        scanner._readers._open[family] = reader._replace(read_many=None)
+        scanner._readers._open[family] = reader._replace(form=None)
     collector = Collector()
     for events in scanner.scan([BATCH.encode(), *split_blocks([content])]):
         collector.take(events)
@@ -162,13 +163,21 @@ def test_usual_lines_are_read_at_once(name: str, prefix: str) -> None:
 TIMES = b"2026-02-02T02:41:00Z 2026-02-02T02:41:01Z "
 
 
+LINE = logs.megatron(MANY[:1]).encode()
+
+
 @pytest.mark.parametrize("other", [b"", b"1: ", TIMES[:21], TIMES[:20] + b"+01:00 "])
 def test_lines_with_different_prefixes_are_not_of_one_process(other: bytes) -> None:
-    assert read_prefixes([b"0: x", other + b"x"]) is None
+    form = open_reader().form
+    assert form
+    assert form.learn(b"0: " + LINE.rstrip())
+    assert [len(form.match(start + LINE)[0]) for start in (b"0: ", other)] == [1, 0]
 
 
 def test_of_two_times_in_a_prefix_the_last_counts() -> None:
-    assert read_prefixes([TIMES + b"x"] * 2) is None
+    form = open_reader().form
+    assert form
+    assert not form.learn(TIMES + LINE.rstrip())
     assert read_prefix(TIMES).when == read_prefix(TIMES[21:]).when
 
 

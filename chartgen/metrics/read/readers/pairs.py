@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chartgen.metrics.read.readers.columns import scaled
+from chartgen.metrics.read.readers.forms import scaled
 
 # Native names -> names in VALUES. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
 # nemo/lightning/pytorch/callbacks for times and memory, nemo/collections/nlp/models/language_modeling for the others;
@@ -93,4 +93,5 @@ def number_of(value: Any) -> float:
     Raises:
         ValueError: The value is not a number.
     """
-    return float(value[:-2] if isinstance(value, str) and value.endswith(("nan.0", "inf.0")) else value)
+    text = str(value)
+    return float(text[:-2] if text.endswith(("nan.0", "inf.0")) else text)
