@@ -22,6 +22,9 @@ from chartgen.cli.output import emit, show_answer
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chartgen.checks.job import Job
     from chartgen.checks.line_patterns import LinePatterns
     from chartgen.helm.values import Values
     from chartgen.metrics.read.collect import Log
@@ -112,11 +115,14 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     if fail_below is not None and not baselines:
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
     values = read_values(options)
-    log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs, _patterns(values)), [])
+    if _is_release(logs):
+        log, facts, job = _open_release(logs[0], options)
+    else:
+        log, facts, job = read_logs(logs, _patterns(values)), [], None
     if not len(log.track):
         _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
-    wanted = _wanted(options, facts, values)
+    wanted = _wanted(options, facts, values, job)
     figures = read_out(log, wanted)
     others = _compare(figures, baselines, wanted, log)
     compared = others[0].comparison if others else None
@@ -163,21 +169,21 @@ def _is_release(logs: tuple[str, ...]) -> bool:
     return len(logs) == 1 and name != "-" and not Path(name).exists() and "/" not in name and "." not in name
 
 
-def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tuple[str, Any]]]:
+def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tuple[str, Any]], Job | None]:
     from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.training_log import read_release
 
     check_name(release)
     try:
         with open_place(options["context"], options["namespace"]) as (cluster, place):
-            log, facts = read_release(cluster, release, place.namespace, progress=note)
+            log, facts, job = read_release(cluster, release, place.namespace, progress=note)
     except MissingToolError:
         note(f"no file {release}; reading the log of release {release}")
         raise
-    return log, [(f"release {release}", facts)]
+    return log, [(f"release {release}", facts)], job
 
 
-def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], values: Values) -> Wanted:
+def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], values: Values, job: Job | None) -> Wanted:
     from chartgen.metrics.report_data import Wanted
 
     given = {fact: options[name] for name, fact in _FACTS.items() if options[name] is not None}
@@ -193,19 +199,21 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], values: Value
         # the sequence length is the published one, which a run may change
         sources.append((name, {key: value for key, value in model.items() if key != "sequenceLength"}))
     if values.layers:
-        sources.append(("the values", _facts_of(values, options)))
+        known, own = _facts_of(values, options)
+        sources.append(("the values", known))
+        job = job or own
     keys = ("window", "attention", "peak", "price", "run", "gpu_price", "currency")
-    return Wanted(**{key: options[key] for key in keys}, facts=sources)
+    return Wanted(**{key: options[key] for key in keys}, facts=sources, job=job)
 
 
-def _facts_of(values: Values, options: dict[str, Any]) -> Any:
+def _facts_of(values: Values, options: dict[str, Any]) -> tuple[Mapping[str, Any], Job | None]:
     if options["target"]:
         from chartgen.metrics.figures.jobs import facts_of_release
 
         return facts_of_release(find_chart(options["target"], options["path"], values_only=True), values)
     from chartgen.metrics.figures.facts import facts_of_values
 
-    return facts_of_values(values.data)
+    return facts_of_values(values.data), None
 
 
 def _patterns(values: Values) -> LinePatterns | None:

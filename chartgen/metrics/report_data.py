@@ -30,6 +30,7 @@ from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.track import kept_steps
 
 if TYPE_CHECKING:
+    from chartgen.checks.job import Job
     from chartgen.metrics.figures.flops import Attention
 
 
@@ -49,6 +50,7 @@ class Wanted(NamedTuple):
         run: Number of the run in a log with several, from 1; None = the last.
         gpu_price: Price per GPU and hour, instead of the machine's.
         currency: Currency of the price.
+        job: The job of the values, to compare its speed with the estimate; None = unknown.
     """
 
     window: str = ""
@@ -59,6 +61,7 @@ class Wanted(NamedTuple):
     run: int | None = None
     gpu_price: float | None = None
     currency: str = ""
+    job: Job | None = None
 
 
 class RunFigures(NamedTuple):
@@ -202,7 +205,7 @@ def _figures(
             *backwards,
             *doubts,
             *([] if doubts else missing(speed, facts, timed=seconds is not None)),
-            *(_slow(wanted.facts, facts, window, times) if times and not doubts else []),
+            *(_slow(wanted.job, facts, window, times) if times and not doubts else []),
             *absent,
         ],
     )
@@ -214,11 +217,8 @@ def _cost(wanted: Wanted, facts: Facts, timeline: Timeline, speed: Speed) -> Cos
     return cost_of(price, facts, wall, tokens, per_gpu=per_gpu, currency=wanted.currency)
 
 
-def _slow(
-    sources: Sequence[tuple[str, Mapping[str, Any]]], facts: Facts, window: Window, times: Times
-) -> list[FigureNote]:
+def _slow(job: Job | None, facts: Facts, window: Window, times: Times) -> list[FigureNote]:
     """Return that the run is far slower than estimated, unless it is too short, or not the one of the values."""
-    job = next((source["job"] for _, source in sources if "job" in source), None)
     if job is None or len(window) < _ENOUGH or (facts.get("gpus"), facts.get("batch")) != (job.world, job.global_batch):
         return []
     from chartgen.checks.speed import why_slow
