@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chartgen.checks.job import Job
     from chartgen.checks.line_patterns import LinePatterns
     from chartgen.helm.values import Values
-    from chartgen.metrics.read.collect import Log
+    from chartgen.metrics.read.log import Log
     from chartgen.metrics.report_data import RunFigures, Wanted
     from chartgen.metrics.show.overlay import ComparedRun
 
@@ -248,7 +248,7 @@ def _show_runs(log: Log, wanted: Wanted) -> None:
 
 def _print(figures: RunFigures, compared: list[ComparedRun], form: str, labels: dict[str, str]) -> None:
     if form == "prometheus":
-        from chartgen.metrics.show.prometheus import exposition
+        from chartgen.metrics.show.export import exposition
 
         emit(exposition(figures, labels), nl=False)
     elif form == "csv":

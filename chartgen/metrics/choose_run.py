@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from chartgen.errors import Problem, UsageError
 from chartgen.metrics.figures.facts import FigureNote, facts_of, join_facts
-from chartgen.metrics.read.collect import EPOCH, Log
 from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
+from chartgen.metrics.read.log import EPOCH, Log
 
 # The start of a run: index of its first step, index of its first configuration, its settings.
 _Run: TypeAlias = tuple[int, int, Mapping[str, str]]

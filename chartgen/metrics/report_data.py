@@ -11,22 +11,27 @@ from chartgen.metrics.choose_run import choose_run
 from chartgen.metrics.figures.facts import Facts, FigureNote, facts_of, join_facts, target_of
 from chartgen.metrics.figures.guard import clean, without_impossible
 from chartgen.metrics.figures.peak import Peak, find_peak
-from chartgen.metrics.figures.results import Evaluation, LossCourse, Score, evaluations_of, loss_of, score_of
 from chartgen.metrics.figures.summary import (
     LINES,
     Derived,
+    Evaluation,
+    LossCourse,
+    Score,
     Speed,
     Times,
     batch_of,
     derived_of,
+    evaluations_of,
     gpus_of,
+    loss_of,
     missing,
+    score_of,
     speed_of,
     step_times,
 )
 from chartgen.metrics.figures.timeline import Cost, Timeline, cost_of, timeline_of
 from chartgen.metrics.figures.window import Window, window_of
-from chartgen.metrics.read.collect import Log
+from chartgen.metrics.read.log import Log
 from chartgen.metrics.read.track import kept_steps
 
 if TYPE_CHECKING:

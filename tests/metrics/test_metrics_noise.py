@@ -14,10 +14,9 @@ import trainlogs as logs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chartgen.metrics.read.collect import Collector, Log
 from chartgen.metrics.read.events import Checkpoint, Steps
 from chartgen.metrics.read.lines import split_blocks
-from chartgen.metrics.read.log import read_streams
+from chartgen.metrics.read.log import Collector, Log, read_streams
 from chartgen.metrics.read.prefix import read_prefix
 from chartgen.metrics.read.readers.megatron import open_reader
 from chartgen.metrics.read.scan import Scanner

@@ -11,8 +11,7 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.yaml import read_text
 from chartgen.metrics.figures.facts import NAMES, same
-from chartgen.metrics.read.collect import Log
-from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.read.log import Log, read_logs
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.export import NAME, as_dict
 from chartgen.metrics.show.text import amount

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chartgen.metrics.figures.facts import Facts
 from chartgen.metrics.figures.summary import quantile, speed_of
 from chartgen.metrics.figures.window import Window
-from chartgen.metrics.read.collect import Collector
+from chartgen.metrics.read.log import Collector
 from chartgen.metrics.read.scan import Scanner
 from chartgen.metrics.show.text import duration
 

@@ -21,7 +21,7 @@ from chartgen.releases.status.members import Member, pod_log
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
     from chartgen.checks.line_patterns import LinePatterns
-    from chartgen.metrics.read.collect import Log
+    from chartgen.metrics.read.log import Log
 
 
 def read_release(
