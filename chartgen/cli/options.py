@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -225,7 +224,7 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
         note(line)
     layers = _preset_layers(given.pop("preset_names"), target)
     code = given.pop("code")
-    with tempfile.TemporaryDirectory() if code else nullcontext("") as folder:
+    with _temporary_folder() if code else nullcontext("") as folder:
         if program := _program(code, given.pop("program_file"), folder):
             given = _with_program(program, given)
         values = load_values([*layers, *given.pop("files")], **given)
@@ -234,6 +233,12 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
         for each in values.layers
     )
     return replace(values, presets=len(layers), layers=tuple(named))
+
+
+def _temporary_folder() -> AbstractContextManager[str]:
+    from tempfile import TemporaryDirectory
+
+    return TemporaryDirectory()
 
 
 def _program(code: Path | None, program: Path | None, folder: str) -> Path | None:
@@ -359,7 +364,7 @@ def _read_chart(name: str) -> Chart | None:
         return None
     from chartgen.helm.packages import fetched, unpack_chart
 
-    with tempfile.TemporaryDirectory() as folder:
+    with _temporary_folder() as folder:
         place = Path(folder, "fetched")
         place.mkdir()
         archive = fetched(name, place, limit=_FETCH) if is_remote(name) else Path(name)

@@ -22,8 +22,8 @@ _HEAD = 1 << 14
 _REACH = 1 << 25
 # More steps than any run has; longer numbers do not fit into a column.
 _STEPS = 10**18
-# Fewer lines are faster to read one by one than by a learned layout.
-_FEW = 8
+# Fewer lines take less time one by one than to learn their form.
+_FEW = 100
 # Shown characters of an unreadable line.
 _SHOWN = 100
 # Longer than any relevant line, except objects and lists of numbers.

@@ -40,6 +40,7 @@ _GROUPS = {
     "": rb"(%s)" % _WORD,
 }
 _MEMBER = b'": '
+_VALUE = re.compile(rb'"?(%s)' % _WORD)
 # A number between two values: that of a JSON object's member, or any other, and the spaces that pad it.
 _OTHER = re.compile(rb'(?P<json>(?<=":) %s(?![-+.\w]))| *(?<!\w)[-+.]*\d[-+.\w]*' % _JSON)
 
@@ -157,9 +158,9 @@ def places_in_object(line: bytes, record: Mapping[str, Any], wanted: Mapping[tup
             members = members.get(above)
         if not isinstance(members, dict) or key not in members:
             continue
-        start = b'"%s": ' % key.encode()
-        found = re.search(rb'%s"?(%s)' % (re.escape(start), _WORD), line)
-        if found is None or b"\\" in line or line.count(start) > 1 or not _is_number(found[1]):
+        head = b'"%s": ' % key.encode()
+        found = _VALUE.match(line, line.find(head) + len(head))
+        if found is None or b"\\" in line or line.count(head) != 1 or not _is_number(found[1]):
             return {}
         places[name] = found.span(1)
     return places
