@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import repeat
 from math import isfinite
@@ -20,6 +21,7 @@ _OUTLIER = 3.5
 _MAD = 0.6745
 # More of them are no outliers, but steps of another kind.
 _RARE = 0.1
+_PIECE = 1 << 16
 # A deviation below this share of the median is not an outlier, even if the steps are almost equal.
 _NOTABLE = 0.05
 
@@ -82,9 +84,10 @@ def step_times(window: Window) -> Times | None:
     mean = window.mean("seconds")
     if mean is None:
         return None
-    ordered = array("d", sorted(window.values("seconds")))
+    values = window.values("seconds")
+    ordered = Ordered(values)
     median = quantile(ordered, 0.5)
-    far = _outliers(window, ordered, median)
+    far = _outliers(window, values, ordered, median)
     return Times(
         mean=mean,
         median=median,
@@ -98,7 +101,27 @@ def step_times(window: Window) -> Times | None:
     )
 
 
-def quantile(ordered: Sequence[float], share: float) -> float:
+class Ordered:
+    """Numbers in ascending order, sorted in pieces: as one list, half a million floats take 16 MB instead of 4."""
+
+    def __init__(self, values: array[float]) -> None:
+        self._size = len(values)
+        starts = range(0, self._size, _PIECE)
+        self._pieces = [array("d", sorted(values[start : start + _PIECE])) for start in starts]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, place: int) -> float:
+        def count(value: float) -> int:
+            return sum(bisect_right(piece, value) for piece in self._pieces)
+
+        rank = range(self._size)[place]
+        firsts = ((piece, bisect_right(piece, rank, key=count)) for piece in self._pieces)
+        return min(piece[at] for piece, at in firsts if at < len(piece))
+
+
+def quantile(ordered: Ordered | Sequence[float], share: float) -> float:
     """Return a quantile of ordered numbers, linear between two of them (type 7 of Hyndman and Fan, as numpy has it)."""
     place = (len(ordered) - 1) * share
     low = math.floor(place)
@@ -106,8 +129,8 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[Outlier]:
-    spread = quantile(array("d", sorted(map(abs, map(sub, ordered, repeat(median))))), 0.5)
+def _outliers(window: Window, values: array[float], ordered: Ordered, median: float) -> list[Outlier]:
+    spread = quantile(Ordered(array("d", map(abs, map(sub, values, repeat(median))))), 0.5)
     if not spread:  # most printed times are equal to the last digit: no scale to measure outliers with
         return []
     most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)
