@@ -72,7 +72,8 @@ class Column(Sequence[float]):
         return self._values[0] if isinstance(places, int) else self._values * len(places)
 
     def __setitem__(self, at: int, value: float) -> None:
-        self._values = self[:]
+        if not self._is_whole:
+            self._values = self[:]
         self._values[at] = value
 
     def __iter__(self) -> Iterator[float]:
