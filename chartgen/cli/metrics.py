@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from chartgen.helm.values import Values
     from chartgen.metrics.read.log import Log
     from chartgen.metrics.report_data import RunFigures, Wanted
-    from chartgen.metrics.show.overlay import ComparedRun
+    from chartgen.metrics.show.compare import ComparedRun
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 # Option -> fact that it sets.
@@ -229,9 +229,8 @@ def _compare(figures: RunFigures, baselines: tuple[str, ...], wanted: Wanted, lo
     if not baselines:
         return []
     from chartgen.metrics.show.compare import compare_runs
-    from chartgen.metrics.show.overlay import ComparedRun
 
-    return [ComparedRun(name, *compare_runs(figures, name, wanted, log)) for name in baselines]
+    return [compare_runs(figures, name, wanted, log) for name in baselines]
 
 
 def _show_runs(log: Log, wanted: Wanted) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -181,7 +180,12 @@ def _figures(
     speed, doubts = without_impossible(speed, None if isinstance(peak, FigureNote) else peak, facts)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
-    cost = None if wanted.price is wanted.gpu_price is None else _cost(wanted, facts, timeline, speed)
+    price, per_gpu = (wanted.price, False) if wanted.gpu_price is None else (wanted.gpu_price, True)
+    cost = None
+    if price is not None:
+        wall = timeline.wall_seconds
+        cost = cost_of(price, facts, wall, speed.tokens, per_gpu=per_gpu, currency=wanted.currency)
+    counted = Window(log.track, tuple(kept_steps(log.track)))
     absent = [each for each in (peak, cost) if isinstance(each, FigureNote)]
     peak = None if isinstance(peak, FigureNote) else peak
     return RunFigures(
@@ -197,9 +201,9 @@ def _figures(
         mfu=conventions[attention] / peak.tflops if peak and attention in conventions else None,
         logged_mfu=mfu / 100 if (mfu := window.rate("mfu")) else None,
         loss=loss_of(window),
-        totals={name: round(sum(_run(log, name))) for name in ("skipped", "nans") if name in log.track.columns},
-        odd=_odd(log),
-        memory=max(_run(log, "memory"), default=None),
+        totals={name: round(sum(counted.values(name))) for name in ("skipped", "nans") if name in log.track.columns},
+        odd={name: tuple(log.track.numbers[at] for at in places) for name, places in log.track.odd.items() if places},
+        memory=max(counted.values("memory"), default=None),
         joules=window.mean("energy"),
         cost=None if isinstance(cost, FigureNote) else cost,
         score=score_of(log),
@@ -216,12 +220,6 @@ def _figures(
     )
 
 
-def _cost(wanted: Wanted, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | FigureNote:
-    price, per_gpu = (wanted.price or 0, False) if wanted.gpu_price is None else (wanted.gpu_price, True)
-    wall, tokens = timeline.wall_seconds, speed.tokens
-    return cost_of(price, facts, wall, tokens, per_gpu=per_gpu, currency=wanted.currency)
-
-
 def _slow(job: Job | None, facts: Facts, window: Window, times: Times) -> list[FigureNote]:
     """Return that the run is far slower than estimated, unless it is too short, or not the one of the values."""
     if job is None or len(window) < _ENOUGH or (facts.get("gpus"), facts.get("batch")) != (job.world, job.global_batch):
@@ -230,13 +228,3 @@ def _slow(job: Job | None, facts: Facts, window: Window, times: Times) -> list[F
 
     found = why_slow(job, times.median)
     return [FigureNote(found.message, found.hint)] if found else []
-
-
-def _run(log: Log, name: str) -> array[float]:
-    """Return the finite values of a column over the counted steps."""
-    return Window(log.track, tuple(kept_steps(log.track))).values(name)
-
-
-def _odd(log: Log) -> dict[str, tuple[int, ...]]:
-    numbers = log.track.numbers
-    return {name: tuple(numbers[at] for at in indices) for name, indices in log.track.odd.items() if indices}

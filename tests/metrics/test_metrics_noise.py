@@ -129,17 +129,17 @@ def told(content: bytes, family: str, *, at_once: bool) -> list[object]:
     """All that a log tells: read as a whole, and line by line. json reads -0 as 0."""
     scanner = Scanner()
     if not at_once:
-        reader = scanner._readers.find(family)
-        scanner._readers._open[family] = reader._replace(form=None)
-    collector = Collector()
+        scanner._readers[family] = scanner._reader(family)._replace(form=None)
+    collector = Collector("log")
     for events in scanner.scan([BATCH.encode(), *split_blocks([content])]):
         collector.take(events)
-    track = collector.log("log", scanner).track
+    log = collector.finish(scanner)
+    track = log.track
     starts = [*track.attempts()] if len(track) else []
     known = ((name, track.column(name)) for name in sorted(track.columns))
     columns = {name: [repr(value + 0) for value in column or ()] for name, column in known}
     told = [track.family, [*track.numbers], [*map(repr, track.when)], columns, track.odd, track.planned, starts]
-    return [*told, scanner.broken, collector.sections]
+    return [*told, scanner.broken, log.sections]
 
 
 def prefixed(name: str, prefix: str) -> list[str]:

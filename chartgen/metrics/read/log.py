@@ -59,22 +59,21 @@ class Log:
 class Collector:
     """Collects the events of one log, with a separate track for each process."""
 
-    def __init__(self) -> None:
-        self.sections: list[dict[str, str]] = [{}]
-        self.checkpoints: list[Checkpoint] = []
-        self.marks: list[Mark] = []
-        self.fresh: set[int] = set()
-        self.starts: dict[int, float] = {}
-        self.remarks: dict[Remark, int] = {}
-        self.begun = NEVER
+    def __init__(self, place: str) -> None:
+        self._log = Log(Track(""), place)
+        self._remarks: dict[Remark, int] = {}
         self._tracks: dict[tuple[str, bytes], Track] = {}
         self._marking: bytes | None = None
         self._stepped = False
         self._ended = self._saved = NEVER
 
+    @property
+    def _section(self) -> int:
+        return len(self._log.sections) - 1
+
     def take(self, events: Iterable[tuple[str, bytes, Event]]) -> None:
         """Take events in the order of the log."""
-        tracks, section = self._tracks, len(self.sections) - 1
+        tracks, section = self._tracks, self._section
         for family, rank, event in events:
             if isinstance(event, Step | Steps):
                 # lines of a pipeline's stages may have no rank
@@ -90,20 +89,20 @@ class Collector:
                 self._stepped = True
             else:
                 self._other(family, rank, event)
-                section = len(self.sections) - 1
+                section = self._section
 
     def _other(self, family: str, rank: bytes, event: Event) -> None:
         if isinstance(event, Setting):
-            self.sections[-1][event.name] = event.value
+            self._log.sections[-1][event.name] = event.value
         elif isinstance(event, Start):
             self._start(family, event)
         elif isinstance(event, Checkpoint):
-            self.checkpoints.append(event._replace(section=len(self.sections) - 1))
+            self._log.checkpoints.append(event._replace(section=self._section))
             self._saved = later(self._saved, event.when)
         elif isinstance(event, Mark):
             self._mark(event, rank)
         elif isinstance(event, Remark):
-            self.remarks[event] = self.remarks.get(event, 0) + 1
+            self._remarks[event] = self._remarks.get(event, 0) + 1
         elif isinstance(event, Timings):
             # a list contains the whole run, so the last one of a log counts
             track = self._tracks["list", rank] = Track("list")
@@ -112,13 +111,13 @@ class Collector:
 
     def _start(self, family: str, start: Start) -> None:
         if self._stepped:
-            self.sections.append({})
+            self._log.sections.append({})
             self._stepped = False
         if start.fresh:
-            self.fresh.add(len(self.sections) - 1)
+            self._log.fresh.add(self._section)
         if family in EPOCH:
-            self.begun = start.when if not self.begun <= start.when else self.begun
-            self.starts.setdefault(len(self.sections) - 1, start.when)
+            self._log.begun = start.when if not self._log.begun <= start.when else self._log.begun
+            self._log.starts.setdefault(self._section, start.when)
 
     def _mark(self, mark: Mark, rank: bytes) -> None:
         if mark.kind in ("run_start", "run_stop", "eval"):
@@ -128,19 +127,19 @@ class Collector:
                 return
         if mark.kind == "run_start":
             # it never continues an earlier run
-            if len(self.sections) - 1 in self.fresh:
-                self.sections.append({})
+            if self._section in self._log.fresh:
+                self._log.sections.append({})
                 self._stepped = False
-            self.fresh.add(len(self.sections) - 1)
+            self._log.fresh.add(self._section)
         elif mark.kind == "run_stop":
             self._stepped = True
-        self.marks.append(mark._replace(section=len(self.sections) - 1))
+        self._log.marks.append(mark._replace(section=self._section))
         self._ended = later(self._ended, mark.when)
 
     def _evaluated(self) -> Track:
         """Return the evaluated steps, for a log that contains only evaluations; their ordinals if steps are unknown."""
         track, counts = Track("mlperf"), dict[int, int]()
-        marks = [mark for mark in self.marks if mark.kind == "eval"]
+        marks = [mark for mark in self._log.marks if mark.kind == "eval"]
         known = all(mark.step >= 0 for mark in marks)
         for mark in marks:
             number = counts[mark.section] = counts.get(mark.section, 0) + 1
@@ -159,12 +158,12 @@ class Collector:
 
     def _doubt(self, track: Track) -> None:
         """Remove the columns with at least as many contrary remarks as values."""
-        for remark, count in self.remarks.items():
+        for remark, count in self._remarks.items():
             column = track.columns.get(remark.against)
             if column is not None and sum(map(isfinite, column)) <= count:
                 del track.columns[remark.against]
 
-    def log(self, place: str, scanner: Scanner | None = None) -> Log:
+    def finish(self, scanner: Scanner | None = None) -> Log:
         """Choose the process whose steps count, and return the data of the log."""
         # a report of memory alone is no step
         tracks = [item for item in self._tracks.items() if item[1].columns.keys() - {"memory"}]
@@ -177,14 +176,13 @@ class Collector:
         self._doubt(track)
         if track.family == "mlperf" and not {"seconds", "loss"} & track.columns.keys():
             track = max(track, self._evaluated(), key=len)
-        log = Log(track, place)
-        log.sections, log.checkpoints, log.marks, log.begun = self.sections, self.checkpoints, self.marks, self.begun
-        log.fresh, log.starts, log.remarks = self.fresh, self.starts, [remark.text for remark in self.remarks]
+        log = self._log
+        log.track, log.remarks = track, [remark.text for remark in self._remarks]
         log.ended = later(self._ended, last_of(track.when))
         if track.family not in EPOCH:
             log.ended = later(log.ended, self._saved)
         if scanner is not None:
-            log.begun = self.begun if track.family in EPOCH else scanner.begun
+            log.begun = log.begun if track.family in EPOCH else scanner.begun
             log.size, log.broken, log.first_broken = scanner.size, scanner.broken, scanner.first_broken
             log.bandwidths = scanner.bandwidths
         return log
@@ -238,20 +236,20 @@ def read_log(place: str, own: LinePatterns | None = None) -> Log:
     if place != STDIN and is_events(place):
         from chartgen.metrics.read.readers import tensorboard
 
-        collector = Collector()
+        collector = Collector(place)
         with Path(place).open("rb") as stream:
             collector.take(("tensorboard", b"", event) for event in tensorboard.read_event_file(stream, place))
-        log = collector.log(place)
+        log = collector.finish()
         log.size = Path(place).stat().st_size
         return log
     return _read(place, read_blocks(place), own)
 
 
 def _read(name: str, blocks: Iterable[bytes], own: LinePatterns | None) -> Log:
-    collector, scanner = Collector(), Scanner(own)
+    collector, scanner = Collector(name), Scanner(own)
     for events in scanner.scan(blocks):
         collector.take(events)
-    return collector.log(name, scanner)
+    return collector.finish(scanner)
 
 
 def join(logs: list[Log]) -> Log:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Step, Steps
 from chartgen.metrics.read.prefix import read_prefix, read_time
-from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Readers
+from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Reader, open_reader
 
 if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
@@ -52,7 +52,11 @@ class Scanner:
         #: Number of unreadable lines of a known form, and the first of them.
         self.broken = 0
         self.first_broken = ""
-        self._readers = Readers(own)
+        self._readers: dict[str, Reader] = {}
+        if own:
+            from chartgen.metrics.read.readers.own import open_own
+
+            self._readers["own"] = open_own(own)
         self._own = own.marker.encode() if own else b""
         self._markers = {self._own: "own", **MARKERS} if own else MARKERS
         self._configured = _REACH
@@ -78,7 +82,7 @@ class Scanner:
         events: list[Found] = []
         forms: dict[str, Form | None] = {}
         for family, group in groupby(self._find(block), key=itemgetter(2)):
-            places, form = list(group), self._readers.find(family).form
+            places, form = list(group), self._reader(family).form
             many = self._many([block[start : end + 1] for start, end, _ in places], family, form) if form else []
             events += many or self._each(block, family, places)
             forms[family] = form if many else None
@@ -88,6 +92,11 @@ class Scanner:
         if any(isinstance(event, Step | Steps) for _, _, event in events):
             self._configured, self._table = 0, None
         return events
+
+    def _reader(self, family: str) -> Reader:
+        if family not in self._readers:
+            self._readers[family] = open_reader(family)
+        return self._readers[family]
 
     def _tables(self, block: bytes) -> None:
         """Read the tables of a network test; the collective is named before the first one."""
@@ -127,7 +136,7 @@ class Scanner:
         return _read_rows(family, form, rows) if rows and not others else []
 
     def _each(self, block: bytes, family: str, places: list[tuple[int, int, str]]) -> Iterator[Found]:
-        read = self._readers.find(family).read
+        read = self._reader(family).read
         for start, end, _ in places:
             line = _whole_line(block, start, end, family)
             prefix = read_prefix(line)

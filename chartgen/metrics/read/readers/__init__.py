@@ -13,7 +13,6 @@ from chartgen.metrics.read.events import Event
 from chartgen.metrics.read.prefix import Prefix
 
 if TYPE_CHECKING:
-    from chartgen.checks.line_patterns import LinePatterns
     from chartgen.metrics.read.readers.forms import Form
 
 
@@ -95,22 +94,7 @@ SETTINGS = dict.fromkeys(
 )
 
 
-class Readers:
-    """The readers of one log; some keep a state between lines.
-
-    Args:
-        own: Expressions for the lines of a program of the user's; None without any.
-    """
-
-    def __init__(self, own: LinePatterns | None = None) -> None:
-        self._open: dict[str, Reader] = {}
-        if own:
-            from chartgen.metrics.read.readers.own import open_own
-
-            self._open["own"] = open_own(own)
-
-    def find(self, family: str) -> Reader:
-        """Return the reader of a family."""
-        if family not in self._open:
-            self._open[family] = import_module(f"chartgen.metrics.read.readers.{family}").open_reader()
-        return self._open[family]
+def open_reader(family: str) -> Reader:
+    """Return a new reader of a family, which may keep a state between the lines of one log."""
+    reader: Reader = import_module(f"chartgen.metrics.read.readers.{family}").open_reader()
+    return reader

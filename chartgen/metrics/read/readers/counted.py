@@ -168,7 +168,7 @@ class Counter:
         spans = [*map(float, map(sub, numbers, [self.reached, *numbers[:-1]]))]
         passed = map(sub, when, [self._last, *when[:-1]])
         ratios = [*filterfalse(isnan, map(truediv, passed, map(mul, spans, times)))]
-        fit = not ratios or (_SHORTEST <= min(ratios) and max(ratios) <= _LONGEST)
+        fit = not ratios or (min(ratios) >= _SHORTEST and max(ratios) <= _LONGEST)
         return (numbers, spans) if min(spans) > 0 and fit else None
 
     def whole(self, counts: Mapping[str, int]) -> int:

@@ -208,8 +208,3 @@ def _numbers(column: Sequence[bytes | float]) -> array[float]:
     if is_constant(column):
         return array("d", [float(column[0])]) * len(column)
     return array("d", map(float, column))
-
-
-def scaled(column: array[float], factor: float) -> array[float]:
-    """Return a column in another unit."""
-    return array("d", [value * factor for value in column])
