@@ -144,12 +144,7 @@ def _outliers(window: Window, values: array[float], ordered: Ordered, median: fl
 
 
 def speed_of(seconds: float | None, window: Window, facts: Facts) -> Speed:
-    """Return the speed that follows from a step time.
-
-    Args:
-        seconds: Mean time of a step; None when unknown.
-        facts: Model, batch and machines.
-    """
+    """Return the speed that follows from the mean time of a step; None when unknown."""
     batch, sequence, gpus = facts.get("batch"), facts.get("sequenceLength"), facts.get("gpus")
     logged = window.rate("tflops")
     own = window.rate("tokens")
@@ -173,12 +168,7 @@ def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[s
 
 
 def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[FigureNote]:
-    """Return notices on missing facts and the figures that need them.
-
-    Args:
-        facts: Model, batch and machines.
-        timed: Whether the time of a step is known.
-    """
+    """Return notices on missing facts and the figures that need them."""
     wanted = [("batch", "--batch"), ("sequenceLength", "--sequence"), ("gpus", "--gpus")]
     options = [option for name, option in wanted if not facts.get(name)]
     if speed.tokens_per_gpu is None and options and timed:

@@ -18,13 +18,7 @@ _LARGEST = 3.4028235e38
 
 
 class Attempt(NamedTuple):
-    """The steps of one start of a run.
-
-    Args:
-        begin: Index of its first step.
-        end: Index after its last one.
-        section: Number of configurations printed before it.
-    """
+    """The indices of the steps of one start of a run, and the number of configurations printed before it."""
 
     begin: int
     end: int
@@ -81,11 +75,7 @@ class Column(Sequence[float]):
 
 
 class Track:
-    """The steps of one process, in the order of its log.
-
-    Args:
-        family: The kind of log.
-    """
+    """The steps of one process, in the order of its log."""
 
     def __init__(self, family: str) -> None:
         self.family = family
@@ -106,9 +96,6 @@ class Track:
 
     def add(self, step: Step, section: int = 0) -> None:
         """Add a step, unless it repeats an earlier one: a bar drawn again, or another rank's equal line.
-
-        Args:
-            section: Number of configurations printed before it.
 
         Raises:
             ChartgenError: The log contains more steps than any run has.
@@ -132,11 +119,7 @@ class Track:
         self._put(len(numbers) - 1, {name: (value,) for name, value in step.values.items()})
 
     def add_many(self, steps: Steps, section: int = 0) -> None:
-        """Add steps; those that directly follow the last one are added at once.
-
-        Args:
-            section: Number of configurations printed before them.
-        """
+        """Add steps; those that directly follow the last one are added at once."""
         index = len(self.numbers)
         if not index or section != self._starts[-1][1] or steps.numbers[0] <= self.numbers[-1]:
             rows = zip(steps.numbers, steps.when, *steps.columns.values(), strict=True)
@@ -197,12 +180,7 @@ class Track:
             yield Attempt(begin, end, section)
 
     def extend(self, other: Track, sections: int) -> None:
-        """Append the steps of a later log.
-
-        Args:
-            other: The later log's steps.
-            sections: Number of configurations printed before it.
-        """
+        """Append the steps of a later log, before which a number of configurations were printed."""
         odd = {name: set(indices) for name, indices in other.odd.items()}
         columns = {name: column for name in other.columns if (column := other.column(name)) is not None}
         for attempt in other.attempts():
@@ -216,12 +194,7 @@ class Track:
         self.planned = other.planned or self.planned
 
     def part(self, begin: int, end: int) -> Track:
-        """Return the steps of some starts.
-
-        Args:
-            begin: Index of the first step of one start.
-            end: Index after the last step of the same start, or of a later one.
-        """
+        """Return the steps of some whole starts."""
         part = Track(self.family)
         part.numbers, part.when = self.numbers[begin:end], self.when[begin:end]
         # the planned steps of an earlier run are unknown

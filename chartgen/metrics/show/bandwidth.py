@@ -57,10 +57,6 @@ def format_size(number: int) -> str:
 def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: str = "light") -> None:
     """Draw the bus bandwidth over the sizes, with a panel for each collective.
 
-    Args:
-        path: File to write: .svg.
-        theme: light or dark.
-
     Raises:
         UsageError: It is another kind of file.
     """

@@ -57,11 +57,8 @@ class Panel:
     """One course over the steps.
 
     Args:
-        title: Its name, with the unit.
         courses: The course of each start of the run.
         colours: On a light and on a dark background.
-        low: Lower end of the axis.
-        high: Upper end of the axis.
         beyond: Values beyond the axis, by step.
     """
 

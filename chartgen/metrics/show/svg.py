@@ -75,13 +75,7 @@ class Scale:
 
 
 def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int = 0) -> str:
-    """Draw a panel.
-
-    Args:
-        happened: Steps to mark.
-        number: Number of its colour in the style sheet.
-        y: Its place in a picture.
-    """
+    """Draw a panel, in the colour of a number in the style sheet."""
     scale = Scale(axis, panel)
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     parts = [
@@ -107,8 +101,6 @@ def picture(title: Sequence[str], shown: Sequence[Panel], happened: EventMarks, 
 
     Args:
         title: Lines above the panels, and the last one below them.
-        happened: Steps to mark.
-        theme: light or dark.
     """
     *above, below = title
     top = _LINE * len(above) + 8
@@ -244,11 +236,6 @@ def _marks(panel: Panel, happened: EventMarks, scale: Scale) -> Iterator[str]:
 
 def plot(figures: RunFigures, path: Path, theme: str = "light", compared: Sequence[ComparedRun] = ()) -> None:
     """Draw step time, loss, throughput and memory over the steps, with restarts and checkpoints.
-
-    Args:
-        path: File to write: .svg.
-        theme: light or dark.
-        compared: Its baselines, which are drawn over it.
 
     Raises:
         UsageError: It is another kind of file, or the log has too few steps for a picture.
