@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -239,7 +238,9 @@ def _read_chart(name: str) -> Chart | None:
         return None
     from chartgen.helm.packages import fetched, unpack_chart
 
-    with tempfile.TemporaryDirectory() as folder:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
         place = Path(folder, "fetched")
         place.mkdir()
         archive = fetched(name, place, limit=_FETCH) if is_remote(name) else Path(name)

@@ -60,7 +60,9 @@ def type_definitions(kubernetes: str) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def whole_groups(kubernetes: str) -> frozenset[str]:
     """Return the API groups of which every kind has a schema; Kubernetes' core group is the empty text."""
-    return kubernetes_groups(kubernetes).union(*(pack.get("whole", ()) for pack in read_table("schemas.yaml")["schemas"]))
+    return kubernetes_groups(kubernetes).union(
+        *(pack.get("whole", ()) for pack in read_table("schemas.yaml")["schemas"])
+    )
 
 
 def kubernetes_groups(kubernetes: str) -> frozenset[str]:
