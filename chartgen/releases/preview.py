@@ -102,7 +102,7 @@ def _loss(cluster: Cluster, state: State, run: Object) -> LostWork | None:
     return LostWork(
         run=run["metadata"]["name"],
         why=found.risk,
-        progress=progress_now(cluster, summary, state.namespace, record_of(state, run["metadata"]["name"])).text,
+        progress=progress_now(cluster, summary, state.namespace, record_of(state, run["metadata"]["name"]))[0],
         gpu_hours=None if hours is None else round(max(hours, 0.0) * summary.gpus, 1),
     )
 

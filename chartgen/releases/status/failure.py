@@ -16,8 +16,6 @@ from chartgen.releases.lease import read_notes
 from chartgen.releases.status.events import removed_pods
 from chartgen.releases.status.members import End, Member, each_member, last_lines
 from chartgen.releases.status.messages import LONGEST
-from chartgen.releases.why.explanation import explain
-from chartgen.releases.why.run_log import read_run_log
 
 if TYPE_CHECKING:
     from chartgen.releases.state import State
@@ -123,6 +121,9 @@ def _restarted(run: Object) -> str:
 def _of_pod(
     cluster: Cluster, member: Member, count: int, then: tuple[str, ...], release: str, namespace: str
 ) -> FirstFailure:
+    from chartgen.releases.why.explanation import explain
+    from chartgen.releases.why.run_log import read_run_log
+
     end = member.ends[0]
     log = end.message.splitlines() or _log(cluster, member, namespace)
     rank, code = _root_cause("\n".join(log))

@@ -21,7 +21,6 @@ from chartgen.releases.status.pending import why_not_started
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
 from chartgen.releases.status.queue_reasons import why_queued
 from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent, why_leaving
-from chartgen.releases.status.training_log import RunProgress, progress_of
 
 Phase: TypeAlias = Literal["absent", "queued", "starting", "running", "finished", "failed"]
 _LOG_LINES = 200  # enough to contain the last iteration
@@ -127,7 +126,7 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
         return Readout(release, namespace, "absent", revision=revision, runs=tuple(map(title, found)), causes=causes)
     summary = summarize_pods(cluster, release, namespace)
     state = _counted(cluster, runs, summary, release, namespace)
-    progress = progress_now(cluster, summary, namespace, record) if state.phase == "running" else RunProgress()
+    progress, slow = progress_now(cluster, summary, namespace, record) if state.phase == "running" else ("", None)
     failure = state.failure
     if not failure and (state.restarts or summary.pods < state.pods_expected):
         failure = find_loss(cluster, runs, namespace)
@@ -136,8 +135,8 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
         since=_since(state.phase, runs, summary),
         revision=revision,
         first_event="" if summary.started else _first_event(cluster, runs),
-        progress=progress.text,
-        causes=(*odd, *state.causes, *([progress.slow] if progress.slow else [])),
+        progress=progress,
+        causes=(*odd, *state.causes, *([slow] if slow else [])),
         failure=with_repeats(cluster, failure, runs, release, namespace) if failure else None,
     )
 
@@ -222,18 +221,19 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
     return f"{events[0].at:%Y-%m-%d %H:%M:%S} UTC {events[0]}" if events else ""
 
 
-def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: RevisionRecord | None) -> RunProgress:
-    """Return the progress of a run from the log of its most informative pod.
-
-    Args:
-        record: Helm's record of the release, with model and machines; None without a record.
-    """
+def progress_now(
+    cluster: Cluster, summary: PodSummary, namespace: str, record: RevisionRecord | None
+) -> tuple[str, Problem | None]:
+    """Return the progress of a run from the log of its most informative pod; see `progress_of`."""
     for member in summary.speakers:
         try:
-            progress = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
+            lines = last_lines(cluster, member, namespace, _LOG_LINES)
         except (ClusterError, MissingToolError) as error:
             # report a machine that does not answer, and complete the readout
-            return RunProgress(f"unknown, the log of pod {member.name} cannot be read: {error}")
+            return f"unknown, the log of pod {member.name} cannot be read: {error}", None
+        from chartgen.releases.status.training_log import progress_of  # half of the modules of `status`
+
+        progress = progress_of(lines, record)
         if progress.text:
             return progress
-    return RunProgress()
+    return "", None
