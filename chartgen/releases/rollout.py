@@ -207,16 +207,15 @@ def _check_not_over(rollout: Rollout) -> None:
 def _earlier(state: State, revision: int | None) -> RevisionRecord:
     if not state.records:
         raise state.absent()
-    complete = [record for record in state.records if record.status in ("deployed", "superseded")]
     if revision is None:
-        complete = [record for record in complete if record is not state.base]
-        if not complete:
+        earlier = [record for record in state.complete if record is not state.base]
+        if not earlier:
             raise ChartgenError(f"release {state.release} has no earlier revision to return to")
-        return complete[-1]
-    for record in complete:
+        return earlier[-1]
+    for record in state.complete:
         if record.revision == revision:
             return record
-    known = ", ".join(str(record.revision) for record in complete)
+    known = ", ".join(str(record.revision) for record in state.complete)
     hint = f"installed revisions that Helm still keeps: {known}"
     raise ChartgenError(Problem(f"release {state.release} has no installed revision {revision}", hint=hint))
 

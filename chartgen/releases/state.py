@@ -46,8 +46,12 @@ class State:
         """Return the base of an upgrade: the newest completely installed revision; None before the first."""
         if self.uninstalling:
             return None
-        complete = [record for record in self.records if record.status in ("deployed", "superseded")]
-        return next((record for record in complete if record.status == "deployed"), complete[-1] if complete else None)
+        return next((record for record in self.complete if record.status == "deployed"), [None, *self.complete][-1])
+
+    @property
+    def complete(self) -> list[RevisionRecord]:
+        """Return the revisions that were completely installed, oldest first."""
+        return [record for record in self.records if record.status in ("deployed", "superseded")]
 
     @property
     def uninstalling(self) -> bool:
