@@ -161,9 +161,11 @@ def old_run(cluster: Cluster, state: State, workers: Workers | None) -> OldRun:
 def effect(before: Side, after: Side, old: OldRun) -> str:
     """Report the effect of an upgrade on the run; empty when neither side has a run."""
     was, will = before.workers, after.workers
-    if was is None or will is None:
-        return _one_sided(was, will, old)
+    if was is None:
+        return f"{will.kind} {will.name} starts with {counted(will.count, 'pod')}" if will else ""
     name = f"{was.kind} {was.name}"
+    if will is None:
+        return f"{name} is removed: {_end(old)}"
     if was.name != will.name:
         return f"{name} is replaced by {will.name}: {_end(old)}; {resumption(before, after)}"
     if old.outcome:
@@ -179,13 +181,12 @@ def resumption(before: Side, after: Side) -> str:
     old, new = before.survival, after.survival
     here, there = new.checkpoints.directory, old.checkpoints.directory
     is_there = was.volume(there) == will.volume(there)
-    if (
-        not (was.trains and here == there and is_there)
-        or new.saves == "no"
-        or not here
-        or old.checkpoints.stays == "no"
-    ):
-        return f"training starts from the beginning{f' in {here}' if here else ''}{_kept(old, is_moved=not is_there)}"
+    is_kept = old.checkpoints.stays != "no"
+    if not (was.trains and here == there and is_there and here and is_kept) or new.saves == "no":
+        kept = ""
+        if there and is_kept and old.saves != "no":
+            kept = f", and {there}{'' if is_there else ' of the old storage'} stays unchanged"
+        return f"training starts from the beginning{f' in {here}' if here else ''}{kept}"
     newest = f"training resumes from the newest checkpoint in {here}"
     if old.checkpoints.stays == "machine":
         return f"{newest} where machines get the same pods as before, else from the beginning"
@@ -194,19 +195,6 @@ def resumption(before: Side, after: Side) -> str:
     if old.risk:
         return f"{newest}, if it exists: {old.risk}"
     return newest + (f", saved every {old.interval} steps" if old.interval else "")
-
-
-def _kept(old: Survival, *, is_moved: bool) -> str:
-    """Report which earlier checkpoints stay when the new run does not use them."""
-    if not old.checkpoints.directory or old.checkpoints.stays == "no" or old.saves == "no":
-        return ""
-    return f", and {old.checkpoints.directory}{' of the old storage' if is_moved else ''} stays unchanged"
-
-
-def _one_sided(was: Workers | None, will: Workers | None, old: OldRun) -> str:
-    if will:
-        return f"{will.kind} {will.name} starts with {counted(will.count, 'pod')}"
-    return f"{was.kind} {was.name} is removed: {_end(old)}" if was else ""
 
 
 def _end(old: OldRun) -> str:
