@@ -56,11 +56,12 @@ class PodSummary:
 
     def count(self, member: Member, pod: Object) -> None:
         """Add one pod."""
+        # all pods of a run have the same one, and thousands of them many variables
+        self.rendezvous = self.rendezvous or rendezvous(pod)
         self.pods += 1
         self.ready += member.ready
         self.started += member.started
         self.restarts += member.restarts
-        self.rendezvous = self.rendezvous or rendezvous(pod)
         self.since = max(filter(None, (self.since, member.since)), default=None)
         if member.machine:
             self.machines.add(member.machine)
