@@ -79,26 +79,20 @@ def find_failure(
     """Return the first failure of a run."""
     then = tuple(reactions(runs))
     if failed:
-        return _of_pod(cluster, first_of(failed), len(failed), then, release, namespace)
+        return _of_pod(cluster, min(failed, key=_when), len(failed), then, release, namespace)
     hint = "see `kubectl get events`; Kubernetes keeps them for an hour"
     unknown = FirstFailure("no failed pod is left: the first one was evicted or deleted", then=then, hint=hint)
     return find_loss(cluster, runs, namespace) or unknown
 
 
-def first_of(failed: Sequence[Member]) -> Member:
-    """Return the pod that failed first."""
-    return min(failed, key=_when)
-
-
 def find_loss(cluster: Cluster, runs: Sequence[Object], namespace: str) -> FirstFailure | None:
     """Return the first removal of a pod, which makes controllers restart a run; None without one."""
-    lost = removed_pods(cluster, runs, namespace)
-    if not lost:
+    first = next(iter(removed_pods(cluster, runs, namespace)), None)
+    if first is None:
         return None
-    first = lost[0]
-    where, hint = (
-        (f" on machine {first.machine}", f"see `kubectl describe node {first.machine}`") if first.machine else ("", "")
-    )
+    where, hint = "", ""
+    if first.machine:
+        where, hint = f" on machine {first.machine}", f"see `kubectl describe node {first.machine}`"
     what = f"pod {first.pod}{where} was taken away: {first.why}"
     return FirstFailure(what, pod=first.pod, machine=first.machine, at=first.at, then=tuple(reactions(runs)), hint=hint)
 
@@ -207,7 +201,8 @@ def broken_machine(cluster: Cluster, state: State) -> list[str]:
     if not any(outcome(run) == "failed" for run in state.runs):
         return []
     failed = [member for member, _ in each_member(cluster, state.release, state.namespace) if member.ends]
-    return [first_of(failed).machine] if failed and first_of(failed).machine else []
+    machine = min(failed, key=_when).machine if failed else ""
+    return [machine] if machine else []
 
 
 def with_repeats(

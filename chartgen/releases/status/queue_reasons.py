@@ -19,7 +19,6 @@ from chartgen.kube import (
     Object,
 )
 from chartgen.kube.manifest_walk import title
-from chartgen.kube.permissions import Permission
 from chartgen.kube.run_kinds import queue_of
 from chartgen.kube.workloads import is_suspended, is_volcano
 from chartgen.releases.status.messages import LONGEST, Wording, reword
@@ -81,7 +80,7 @@ def why_volcano_waits(cluster: Cluster, run: Object, namespace: str) -> list[str
     name = f"{run['metadata']['name']}-{run['metadata']['uid']}"
     group = cluster.get(POD_GROUP, name, namespace)
     if group is None:
-        return [_unknown(run)]
+        return [f"{title(run)} is not known to the queue yet"]
     if group.get("status", {}).get("phase", "Pending") != "Pending":
         return []
     events = cluster.list(EVENT, namespace=namespace, fields=f"involvedObject.name={name},reason=Unschedulable")
@@ -96,10 +95,6 @@ def _volcano_words(message: str) -> str:
         if match := pattern.fullmatch(message):
             return match.expand(words)
     return message
-
-
-def _unknown(run: Object) -> str:
-    return f"{run['kind']} {run['metadata']['name']} is not known to the queue yet"
 
 
 def _owner_uids(item: Object) -> list[str]:
@@ -183,19 +178,15 @@ def why_queued(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list
         if error.denied is None:
             raise
         cluster.unread[error.denied] = None
-        causes = [_unread(run, error.denied) for run in runs if is_suspended(run) and queue_of(run)]
+        why, hint = f"for a reason that is unknown: {error.denied.missing.message}", error.denied.fix
+        waiting = filter(None, (queue_of(run) for run in runs if is_suspended(run)))
+        causes = [Problem(f"queue {name} has not admitted it, {why}", hint=hint) for name in waiting]
     for run in filter(is_volcano, runs):
         with cluster.optional():
             for text in why_volcano_waits(cluster, run, namespace):
                 hints = [cause.hint for cause in reword(text, _VOLCANO)]
                 causes.append(Problem(text, hint=hints[0] if hints else ""))
     return causes
-
-
-def _unread(run: Object, permission: Permission) -> Problem:
-    """Return the problem of a suspended run whose queue the user may not ask."""
-    text = f"queue {queue_of(run)} has not admitted it, for a reason that is unknown: {permission.missing.message}"
-    return Problem(text, hint=permission.fix)
 
 
 def _kueue(run: Object, workload: Object | None, before: int, cluster: Cluster) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
@@ -145,7 +145,6 @@ def _counted(cluster: Cluster, runs: Sequence[Object], summary: PodSummary, rele
     """Return the phase of live runs, its causes and the counts of their pods."""
     expected = sum(map(expected_pods, runs))
     phase, causes = _judge(cluster, runs, summary, expected, namespace)
-    failed = phase == "failed"
     return Readout(
         release,
         namespace,
@@ -161,7 +160,7 @@ def _counted(cluster: Cluster, runs: Sequence[Object], summary: PodSummary, rele
         restarts=sum(map(restarts, runs)),
         container_restarts=summary.restarts,
         causes=tuple(causes),
-        failure=find_failure(cluster, runs, summary.failed, release, namespace) if failed else None,
+        failure=find_failure(cluster, runs, summary.failed, release, namespace) if phase == "failed" else None,
     )
 
 
@@ -182,11 +181,9 @@ def _judge(
         return "finished", []
     if summary.started >= expected:
         return "running", []
-    if summary.started == 0:
-        causes = [*why_queued(cluster, runs, namespace), *_suspended(runs)]
-        if causes:
-            return "queued", [*causes, *why_not_started(cluster, runs, summary, expected, namespace)]
-    return "starting", why_not_started(cluster, runs, summary, expected, namespace)
+    queued = [] if summary.started else [*why_queued(cluster, runs, namespace), *_suspended(runs)]
+    causes = [*queued, *why_not_started(cluster, runs, summary, expected, namespace)]
+    return "queued" if queued else "starting", causes
 
 
 def _suspended(runs: Sequence[Object]) -> Iterator[Problem]:
@@ -207,12 +204,8 @@ def _since(phase: str, runs: Sequence[Object], summary: PodSummary) -> datetime 
 
 def _stops(run: Object) -> Iterator[str]:
     """Yield the times when a run returned to its queue or was restarted."""
-    yield from _times(run.get("status", {}), {"Suspended", "RestartingJobSet"})
-
-
-def _times(status: dict[str, Any], types: set[str]) -> Iterator[str]:
-    for condition in status.get("conditions", ()):
-        if condition.get("type") in types and condition["status"] == "True":
+    for condition in run.get("status", {}).get("conditions", ()):
+        if condition.get("type") in {"Suspended", "RestartingJobSet"} and condition["status"] == "True":
             yield condition["lastTransitionTime"]
 
 
