@@ -26,6 +26,13 @@ from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.kube import CONFIG_MAP, SECRET, TRAINING_RUNTIME, Cluster, Kind, Object
 from chartgen.kube.run_kinds import run_names
 
+# Helm's states of a release after a killed command (pkg/release/common/status.go), and the command that recovers it.
+UNFINISHED = {
+    "pending-install": "install",
+    "pending-upgrade": "upgrade",
+    "pending-rollback": "upgrade",
+    "uninstalling": "uninstall",
+}
 # Labels of Helm's stored records (pkg/storage/driver/secrets.go).
 _OWNER = {"owner": "helm"}
 _DRIVERS = {"": SECRET, "secret": SECRET, "secrets": SECRET, "configmap": CONFIG_MAP, "configmaps": CONFIG_MAP}

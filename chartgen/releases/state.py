@@ -9,11 +9,11 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object
 from chartgen.kube.workloads import find_runs, find_workers, outcome
-from chartgen.releases.history import RevisionRecord, is_owned, read_records
+from chartgen.releases.history import UNFINISHED, RevisionRecord, is_owned, read_records
 from chartgen.releases.lease import read_notes
 
 LIST_HINT = "`helm list --all-namespaces` shows all releases"
-_STUCK = {"pending-install", "pending-upgrade", "pending-rollback"}
+_STUCK = UNFINISHED.keys() - {"uninstalling"}
 REPLACING = "replacing"  # note: runs that a command deletes to make room for a new one
 FINISHED = "finished"  # note: runs that had finished when they were replaced
 
