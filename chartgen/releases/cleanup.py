@@ -84,9 +84,9 @@ def sweep_objects(cluster: Cluster, rendered: Iterable[Object], state: State) ->
 
 
 def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
-    """Return the live objects of a kind that Helm made for a release and that are not being deleted."""
+    """Return the metadata of the objects of a kind that Helm made for a release and that are not being deleted."""
     namespace = state.namespace if kind.namespaced else ""
-    found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: state.release})
+    found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: state.release}, metadata_only=True)
     return [
         item
         for item in found

@@ -116,8 +116,10 @@ class Lock:
             MissingToolError: The cluster does not answer.
         """
         self.check()
-        self.notes = {key: names for key, names in {**self.notes, **notes}.items() if names}
-        self._write()
+        changed = {key: names for key, names in {**self.notes, **notes}.items() if names}
+        if changed != self.notes:
+            self.notes = changed
+            self._write()
 
     def check(self, within: float = _SAFE) -> None:
         """Check that this command still holds the lock; ask the server when the last renewal is too old.

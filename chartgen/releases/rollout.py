@@ -80,7 +80,7 @@ class Rollout:
         return [run for run in self.state.runs if _name(run) != self.run or "deletionTimestamp" in run["metadata"]]
 
 
-def prepare(
+def prepare(  # noqa: PLR0913 - independent options, passed by name
     cluster: Cluster,
     place: Place,
     chart: Chart,
@@ -89,19 +89,21 @@ def prepare(
     *,
     action: str,
     rendered: Iterable[Object] | None = None,
+    state: State | None = None,
 ) -> Rollout:
     """Prepare an install or upgrade; nothing is changed.
 
     Args:
         action: install, upgrade or rollback.
         rendered: The chart's objects with these values; rendered when None.
+        state: The state of the release; read when None. A change since then ends `execute`.
 
     Raises:
         ChartgenError: The release exists or does not, has finished the same run, or the API server rejects an object;
             all problems at once.
     """
     helm_release.check_name(release)
-    state = survey_release(cluster, release, place.namespace)
+    state = state or survey_release(cluster, release, place.namespace)
     check_existence(state, action)
     if rendered is None:
         rendered = objects(render(chart, release, place.namespace, values, cluster.version))
@@ -139,7 +141,7 @@ def prepare_rollback(
     values: dict[str, Any] = dict(record.values)
     if again:
         values["run"] = {**values.get("run", {}), "again": again}
-    found = prepare(cluster, place, restore_chart(record), release, values, action="rollback")
+    found = prepare(cluster, place, restore_chart(record), release, values, action="rollback", state=state)
     return replace(found, description=f"Rollback to {record.revision}")
 
 
