@@ -67,12 +67,10 @@ class RevisionRecord:
     """One revision of a release.
 
     Args:
-        revision: Number of the revision, from 1.
+        revision: Its number, from 1.
         status: Helm's status: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
         description: Note of Helm or of the user.
         updated: Creation time.
-        chart: Name of its chart.
-        chart_version: Version of its chart.
         target: The chartgen target of the chart; empty for third-party charts.
         setup: Whether the chart is a target's setup chart, which runs nothing.
         values: The user's values, merged.

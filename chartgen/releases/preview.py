@@ -112,12 +112,7 @@ RUN_AGAIN = "to run it again, add --set run.again=<word>"
 
 @dataclass(frozen=True)
 class Side:
-    """A render of a release, before a change or after it.
-
-    Args:
-        workers: The pods of its run; None without a run.
-        survival: The data that outlives them.
-    """
+    """The pods of a run before a change or after it, and the data that outlives them; None without a run."""
 
     workers: Workers | None = None
     survival: Survival | None = None
@@ -137,12 +132,7 @@ class OldRun:
 
 
 def side(rendered: Iterable[Object], values: Mapping[str, Any]) -> Side:
-    """Return one side of a change.
-
-    Args:
-        rendered: The objects of a release.
-        values: The values that its templates received, chart defaults included.
-    """
+    """Return one side of a change; see `survival` for the values."""
     workers = find_workers(rendered)
     return Side(workers, survival(workers, values)) if workers else Side()
 

@@ -25,12 +25,7 @@ _LOSSES = {
 
 @dataclass(frozen=True)
 class Event:
-    """One event.
-
-    Args:
-        about: Kind and name of its object.
-        at: Time of its last occurrence.
-    """
+    """One event about an object, by its kind and name, at the time of its last occurrence."""
 
     about: tuple[str, str]
     reason: str
@@ -44,13 +39,7 @@ class Event:
 
 @dataclass(frozen=True)
 class RemovedPod:
-    """A pod that was removed from a run.
-
-    Args:
-        machine: Its machine; empty when no event shows it.
-        why: Description of the cause.
-        at: Time of the removal.
-    """
+    """A pod that was removed from a run; its machine is empty when no event shows it."""
 
     pod: str
     machine: str

@@ -81,12 +81,7 @@ IDLE = 30.0
 
 @dataclass(frozen=True)
 class End:
-    """End of a container.
-
-    Args:
-        reason: The kubelet's reason, such as Error or OOMKilled.
-        at: Its end time; None when the kubelet does not know.
-    """
+    """End of a container, with the kubelet's reason, such as OOMKilled; its time is None when the kubelet lacks it."""
 
     container: str
     exit_code: int
@@ -106,11 +101,9 @@ class Member:
         ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job, and without a
             number, as for the workers of a Ray job.
         machine: Its machine; empty before placement.
+        container: The program's container, to which `since` and `program_restarts` belong.
         ready: It runs and its containers are ready, or it has succeeded.
         started: It runs, or has succeeded.
-        since: Start time of its program.
-        restarts: Restarts of all its containers together.
-        program_restarts: Restarts of the program's container.
         ends: Its containers that failed, or the failure of the pod itself.
         stuck: Reason, message and image of a container that does not start.
         drives: It starts the program for all others, and prints their output: the master of an MPI job, the submitter

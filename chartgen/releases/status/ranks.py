@@ -19,11 +19,7 @@ _MARK = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A pod whose log is shown.
-
-    Args:
-        ranks: Global ranks whose lines are shown; None for all.
-    """
+    """A pod whose log is shown, and the global ranks whose lines are; None for all."""
 
     member: Member
     ranks: frozenset[int] | None
