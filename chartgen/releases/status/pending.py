@@ -13,7 +13,7 @@ from chartgen.kube.scheduling import untolerated
 from chartgen.releases.history import parse_time
 from chartgen.releases.status.events import events_of, pod_warnings, run_warnings
 from chartgen.releases.status.members import Member
-from chartgen.releases.status.messages import LONGEST, Wording, reword, unique, why_rejected
+from chartgen.releases.status.messages import LONGEST, Wording, reword, why_rejected
 from chartgen.releases.status.pod_summary import PodSummary
 from chartgen.visible import counted
 
@@ -138,7 +138,7 @@ def why_not_started(
         causes += [Problem(f"a pod does not start: {event}", hint=_MOUNT_HINT) for event in warned]
     if summary.silent and not causes:
         causes.append(NotYet(f"the scheduler has not reported on {counted(summary.silent, 'pod')} yet"))
-    return unique(causes)
+    return list(dict.fromkeys(causes))
 
 
 def _failed(member: Member) -> Problem:
