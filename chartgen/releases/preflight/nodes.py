@@ -28,9 +28,9 @@ class Fleet:
     """The machines for one sort of pods.
 
     Args:
-        selected: Those that match the pods' selector.
-        usable: Of these, the ones that are Ready and not cordoned.
-        tolerated: Of these, the ones whose taints the pods tolerate.
+        selected: Machines that match the selector of the pods.
+        usable: Selected machines that are Ready and not cordoned.
+        tolerated: Usable machines whose taints the pods tolerate.
         needed: Number of machines that the pods fill.
         places: Number of pods that fit onto the tolerated machines when these are empty.
     """
