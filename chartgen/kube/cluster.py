@@ -294,9 +294,13 @@ class Cluster(Transport):
         return key in self._kinds
 
     def _discover_all(self) -> Sequence[Kind] | None:
+        """Return the kinds of all API groups; None where the server does not list them in one answer."""
         if not self._lists_all:
             return None
-        answer = self._send("GET", "apis", accept=_GROUPS)
+        try:
+            answer = self._send("GET", "apis", accept=_GROUPS)
+        except ClusterError:  # a proxy may let only some paths through
+            answer = {}
         with self._understood("GET apis"):
             found = all_discovered(answer)
         self._lists_all = found is not None

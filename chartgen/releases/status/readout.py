@@ -14,7 +14,7 @@ from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind
 from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome
 from chartgen.releases.history import RevisionRecord, parse_time, read_last_record
-from chartgen.releases.status.events import events_of
+from chartgen.releases.status.events import events_of, removed_pods
 from chartgen.releases.status.failure import FirstFailure, find_failure, find_loss, restarts, with_repeats
 from chartgen.releases.status.members import last_lines
 from chartgen.releases.status.pending import why_not_started
@@ -112,7 +112,12 @@ def _read_brief(cluster: Cluster, release: str, namespace: str) -> Readout:
     runs = find_runs(cluster, release, namespace)
     if not runs:
         return Readout(release, namespace, "absent", causes=(why_absent(release, namespace, None),))
-    return _counted(cluster, runs, summarize_pods(cluster, release, namespace), release, namespace)
+    summary = summarize_pods(cluster, release, namespace)
+    state = _counted(cluster, runs, summary, release, namespace)
+    if state.phase != "failed":
+        return state
+    lost = [] if summary.failed else removed_pods(cluster, runs, namespace)
+    return replace(state, failure=find_failure(cluster, runs, summary.failed, lost, release, namespace))
 
 
 def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord | None) -> Readout:
@@ -127,9 +132,12 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
     summary = summarize_pods(cluster, release, namespace)
     state = _counted(cluster, runs, summary, release, namespace)
     progress, slow = progress_now(cluster, summary, namespace, record) if state.phase == "running" else ("", None)
-    failure = state.failure
-    if not failure and (state.restarts or summary.pods < state.pods_expected):
-        failure = find_loss(cluster, runs, namespace)
+    has_failed = state.phase == "failed"
+    is_short = has_failed or state.restarts or summary.pods < state.pods_expected
+    lost = removed_pods(cluster, runs, namespace) if is_short else []
+    failure = find_loss(runs, lost)
+    if has_failed:
+        failure = find_failure(cluster, runs, summary.failed, lost, release, namespace)
     return replace(
         state,
         since=_since(state.phase, runs, summary),
@@ -137,7 +145,7 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
         first_event="" if summary.started else _first_event(cluster, runs),
         progress=progress,
         causes=(*odd, *state.causes, *([slow] if slow else [])),
-        failure=with_repeats(cluster, failure, runs, release, namespace) if failure else None,
+        failure=with_repeats(cluster, failure, lost, release, namespace) if failure else None,
     )
 
 
@@ -160,7 +168,6 @@ def _counted(cluster: Cluster, runs: Sequence[Object], summary: PodSummary, rele
         restarts=sum(map(restarts, runs)),
         container_restarts=summary.restarts,
         causes=tuple(causes),
-        failure=find_failure(cluster, runs, summary.failed, release, namespace) if phase == "failed" else None,
     )
 
 
