@@ -8,8 +8,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from chartgen.kube.workloads import find_pods, find_workers, outcome
-from chartgen.releases.status.pod_summary import summarize_pods
-from chartgen.releases.status.readout import progress_now
 from chartgen.releases.survival import Survival, stored_values, survival
 from chartgen.visible import counted
 
@@ -95,6 +93,9 @@ def _loss(cluster: Cluster, state: State, run: Object) -> LostWork | None:
     found = survival_of_live(state, run)
     if found is None or found.is_safe:
         return None
+    from chartgen.releases.status.pod_summary import summarize_pods
+    from chartgen.releases.status.readout import progress_now
+
     summary = summarize_pods(cluster, state.release, state.namespace)
     if not summary.started:
         return None

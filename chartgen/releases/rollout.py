@@ -27,7 +27,6 @@ from chartgen.releases.lock import Lock
 from chartgen.releases.preview import Preview, preview
 from chartgen.releases.stage import CommandStage, reported
 from chartgen.releases.state import FINISHED, REPLACING, State, run_of, survey_release
-from chartgen.releases.status.failure import BROKEN, broken_machine
 
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
@@ -241,6 +240,8 @@ def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, stage: CommandSta
     """Delete the obsolete runs with all pods; note them first for the successor of a killed command."""
     runs = rollout.obsolete
     if runs:
+        from chartgen.releases.status.failure import BROKEN, broken_machine
+
         over = [_name(run) for run in runs if rollout.state.outcome(_name(run)) == "finished"]
         finished = list(dict.fromkeys([*lock.notes.get(FINISHED, ()), *over]))[-_KEPT:]
         replaced = list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *map(_name, runs)]))
