@@ -13,7 +13,7 @@ from chartgen.kube.quantities import Quantities, add, amount_text, read_quantiti
 from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
 from chartgen.kube.workloads import is_volcano
 from chartgen.releases.preflight.context import PreflightContext, condition, read_if_allowed
-from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, kueue_kind, local_queue, resource_groups
+from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, local_queue, newest_kind, resource_groups
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 from chartgen.releases.preflight.setup_hint import RELEASE, other_queues, setup_step
 
@@ -61,12 +61,12 @@ def queue(context: PreflightContext) -> Iterator[Diagnosis]:
 def _settled(context: PreflightContext, owner: Object) -> Object:
     """Return the ClusterQueue, once Kueue has seen flavors that were made after it, as Helm makes them."""
     names = [flavor["name"] for group in resource_groups(context) for flavor in group["flavors"]]
-    kind = kueue_kind(context, "ResourceFlavor")
+    kind = newest_kind(context.cluster, "ResourceFlavor")
     if condition(owner, "Active").get("status") == "True" or not all(context.get(kind, name) for name in names):
         return owner
 
     def active() -> Object | None:
-        now = context.cluster.get(kueue_kind(context, "ClusterQueue"), owner["metadata"]["name"]) or owner
+        now = context.cluster.get(newest_kind(context.cluster, "ClusterQueue"), owner["metadata"]["name"]) or owner
         return now if condition(now, "Active").get("status") == "True" else None
 
     with suppress(ChartgenError):
@@ -117,7 +117,7 @@ def queue_topology(context: PreflightContext) -> Iterator[Diagnosis]:
     is_wanted = levels_wanted or any(_ANY_LEVEL in pods.annotations for pods in context.pods)
     for flavor in flavors_of(context) if is_wanted else ():
         name, topology = flavor["metadata"]["name"], flavor["spec"].get("topologyName")
-        found = context.get(kueue_kind(context, "Topology"), topology) if topology else None
+        found = context.get(newest_kind(context.cluster, "Topology"), topology) if topology else None
         if found is None:
             text = f"Topology {topology} of flavor {name} does not exist"
             text = text if topology else f"flavor {name} has no topology"
@@ -200,7 +200,7 @@ def _shares(part: Quantities, whole: Quantities, resources: list[str]) -> str:
 
 
 def _absent(context: PreflightContext) -> Diagnosis:
-    found = context.find(kueue_kind(context, "LocalQueue"), namespace=context.namespace)
+    found = context.find(newest_kind(context.cluster, "LocalQueue"), namespace=context.namespace)
     names = sorted(item["metadata"]["name"] for item in found)
     others = f"; it has {', '.join(names)}" if names else ""
     text = f"no queue {context.queue!r} in namespace {context.namespace}{others}"

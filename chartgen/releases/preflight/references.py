@@ -9,7 +9,7 @@ from chartgen.kube import CONFIG_MAP, SECRET, Kind
 from chartgen.kube.pods import Pods
 from chartgen.kube.references import OF_PODS, references
 from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.kueue import kueue_kind
+from chartgen.releases.preflight.kueue import newest_kind
 from chartgen.releases.preflight.result import Diagnosis, failed, passed
 from chartgen.releases.preflight.setup_hint import setup_step
 
@@ -68,7 +68,7 @@ def priority_classes(context: PreflightContext) -> Iterator[Diagnosis]:
     """The priority classes of the pods, and of the run in its queue, exist."""
     fix = "ask the platform team for a {}, or leave it out"
     if context.run and (name := context.run["metadata"].get("labels", {}).get(_WORKLOAD_PRIORITY)):
-        kind = kueue_kind(context, "WorkloadPriorityClass")
+        kind = newest_kind(context.cluster, "WorkloadPriorityClass")
         yield from _existing(context, kind, kind.name, [name], fix.format(kind.name))
     names = {pods.spec["priorityClassName"] for pods in context.pods if "priorityClassName" in pods.spec}
     yield from _existing(context, _PRIORITY, _PRIORITY.name, names, fix.format(_PRIORITY.name))
