@@ -188,9 +188,8 @@ def _from_timeouts(logs: Sequence[RunLog]) -> Stuck | None:
         other, differs = waiting[others[-1][0]], len(others[-1]) < len(usual)
         odd, place = (tuple(others[-1]), other.place) if differs else ((), one.place)
         return Stuck("diverged", what, odd, other.operation, place)
-    behind = tuple(sorted(rank for rank, (name, last, _) in enqueued.items() if last < sequence and name == group))
-    if not behind:
-        behind = _silent(logs, timeouts)
+    behind = tuple(sorted(rank for rank, (name, last) in enqueued.items() if last < sequence and name == group))
+    behind = behind or _silent(logs, timeouts)
     return Stuck("not-joined" if behind else "collective-timeout", what, behind, place=one.place)
 
 

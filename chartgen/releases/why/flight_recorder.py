@@ -146,7 +146,8 @@ class _PlainPickle:
         elif name in ("APPEND", "APPENDS"):
             self.stack[-1].extend(items)
         elif name in ("SETITEM", "SETITEMS"):
-            self.stack[-1].update(zip(map(str, items[::2]), items[1::2], strict=True))
+            # a list may be in many places, and be of any length as text
+            self.stack[-1].update(zip(map(_word, items[::2]), items[1::2], strict=True))
         else:
             raise ValueError(name)
 

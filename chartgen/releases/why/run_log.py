@@ -103,7 +103,7 @@ class RunLog:
         skipped: Number of lines before the first one that is read.
         clues: Lines that name a cause.
         timeouts: Rank -> the first collective that did not end.
-        enqueued: Rank -> (group, last collective that it began, place).
+        enqueued: Rank -> (group, last collective that it began).
         stacks: Rank -> its last stack, innermost call first.
     """
 
@@ -114,7 +114,7 @@ class RunLog:
     lines: int = 0
     clues: list[Clue] = field(default_factory=list)
     timeouts: dict[int, TimedOut] = field(default_factory=dict)
-    enqueued: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    enqueued: dict[int, tuple[str, int]] = field(default_factory=dict)
     stacks: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
@@ -257,7 +257,7 @@ class _LogReading:
         if match := _STATUS.search(text):
             rank = _rank(match[3]) if rank is None else rank
             if rank is not None:
-                self.log.enqueued[rank] = (match[2] or match[1], int(match[4]), place)
+                self.log.enqueued[rank] = (match[2] or match[1], int(match[4]))
         elif (match := _TIMEOUT.search(text)) and "Watchdog" in text:
             rank = _named_rank(text) if rank is None else rank
             if rank is not None:
