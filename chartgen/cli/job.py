@@ -236,9 +236,9 @@ def _read_chart(name: str) -> Chart | None:
         return Chart.read(Path(name))
     if not is_remote(name) and not is_archive(Path(name)):
         return None
-    from chartgen.helm.packages import fetched, unpack_chart
-
     from tempfile import TemporaryDirectory
+
+    from chartgen.helm.packages import fetched, unpack_chart
 
     with TemporaryDirectory() as folder:
         place = Path(folder, "fetched")

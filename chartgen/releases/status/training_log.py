@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chartgen.checks.speed import why_slow
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
@@ -101,8 +100,11 @@ def _progress_by_values(lines: Sequence[str], record: RevisionRecord, own: LineP
     facts = join_facts([("the values", known)])
     peak = find_peak("", facts)
     found = live_progress(lines, facts.get("steps") or 0, facts, peak.tflops if isinstance(peak, Peak) else None, own)
-    slow = why_slow(job, found.seconds) if job and found.seconds else None
-    return RunProgress(found.text, slow)
+    if not job or not found.seconds:
+        return RunProgress(found.text)
+    from chartgen.checks.speed import why_slow
+
+    return RunProgress(found.text, why_slow(job, found.seconds))
 
 
 def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
