@@ -5,6 +5,7 @@ Commands import library modules only when they run, so that `--help` and complet
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -36,6 +37,9 @@ _COMMANDS = (
     *("lint", "list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
     *("stacks", "status", "top", "uninstall", "upgrade", "wait", "why"),
 )
+# New objects until Python looks for cycles among them, instead of 700: documents and pages of answers are thousands of
+# objects without a cycle, and to look at them again and again is up to half of the time to read them.
+_OBJECTS = 100_000
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 # https://no-color.org; None is click's own choice, colours on a terminal only.
 _COLOR = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
@@ -77,6 +81,7 @@ class _Group(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run with both standard streams guarded, so that usage errors are harmless too."""
+        gc.set_threshold(_OBJECTS)
         with guarded():
             return super().main(*args, **extra)
 

@@ -54,7 +54,7 @@ def check(job: GivenJob, output: str, explain: bool, render: bool) -> None:
     for line in [*seen["notes"], *([] if render else seen["unchecked"])]:
         note(line)
     if render and all(finding.severity != "error" for finding in findings):
-        from chartgen.checks.chart_refusals import render_refusals
+        from chartgen.checks.charts import render_refusals
 
         findings += render_refusals(chart, values)
     text = format_findings(findings, output, checked=job.target, rules=known_rules)
@@ -107,20 +107,21 @@ def _key(chart: Chart, values: Values) -> str:
 
 def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     """Return what to show of a job, as JSON data, and its values with the layout that chartgen has chosen."""
-    from chartgen.checks import CHECKS, SCHEMA, checked, job_of
-    from chartgen.checks.chart_refusals import unchecked_refusals
+    from chartgen.checks import CHECKS, SCHEMA, checked
+    from chartgen.checks.charts import unchecked_refusals
     from chartgen.checks.outline import outline
     from chartgen.checks.rules import rules_for
     from chartgen.findings import exit_code, row_of
 
     findings, decision = checked(chart, values)
+    job = decision.job if decision else None
     seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
     seen["decided"] = decision is not None and all(finding.rule != SCHEMA for finding in findings)
     if decision and seen["decided"]:
         values, seen["notes"] = decision.values, [str(decision)] if decision.change else []
     what = "what only Helm can check is not checked; --render checks it"
     seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
-    if not exit_code(findings) and (job := job_of(chart, values)):
+    if job and not exit_code(findings):
         seen["plan"] = [*outline(job)]
         seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
     return seen, values

@@ -50,7 +50,8 @@ def estimate(job: GivenJob, targets: tuple[str, ...], tokens: float | None, pric
       chartgen estimate gke-a4 --preset llama3.1-405b
       chartgen estimate gke-a3mega gke-a4 oke-h100 --preset llama3-70b --set nodes=8 --tokens 1T
     """
-    from chartgen.checks.speed import JobSpeed, budget_of, speed_on
+    from chartgen.checks.automatic import speed_on
+    from chartgen.checks.speed import JobSpeed, budget_of
     from chartgen.errors import ChartgenError
 
     found = []

@@ -42,7 +42,7 @@ def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
       chartgen fit oke-h100 -f values/llama3-70b.yaml --gpus 64
       chartgen fit gke-a4 --preset llama3-70b --set nodes=4 --output values
     """
-    from chartgen.checks.layouts import fitting_layouts
+    from chartgen.checks.automatic import fitting_layouts
     from chartgen.checks.memory_fit import nested_values
     from chartgen.composer.target import load_target
     from chartgen.helm.yaml import values_text

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from chartgen.helm.values import Values
     from chartgen.kube import Cluster
     from chartgen.releases.helm_release import Place
-    from chartgen.releases.history import RevisionRecord
     from chartgen.releases.preflight import Diagnosis
     from chartgen.releases.rollout import Rollout
+    from chartgen.releases.state import State
 
 
 def chart_options(command: Command) -> Command:
@@ -70,14 +70,16 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
         values = checked_values(chart, values, warn=True)
     with where.open() as (cluster, place):
         with untouched():
-            last = _last_revision(action, cluster, place, options)
+            state = _state(action, cluster, place, options)
+            last = state.last
             if action == "upgrade":
                 values, kept = keep_files(values, last.values if last else {})
                 if kept:
                     note(f"kept from revision {last.revision if last else 0}: {', '.join(kept)}")
                     chart = job.chart(values)
                 values = checked_values(chart, values, last.values if last else None, warn=True)
-            rollout = _prepare("upgrade" if last else "install", cluster, place, chart, values, options)
+            action = action if last else "install"
+            rollout = _prepare(action, cluster, place, chart, values, state, options)
             if options["dry_run"]:
                 show_preview(rollout, options["output"])
                 return
@@ -103,27 +105,34 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
     return override(values, "--set-json", f"avoidNodes={json.dumps(every)}")
 
 
-def _last_revision(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> RevisionRecord | None:
-    """Return the last revision; fail at once when an existing or missing release does not allow the action."""
+def _state(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> State:
+    """Return the state of the release; fail at once when an existing or missing one does not allow the action."""
     from chartgen.releases.rollout import check_existence
     from chartgen.releases.state import survey_release
 
     state = survey_release(cluster, options["release"], place.namespace)
     if state.last or not options.get("or_install"):
         check_existence(state, action)
-    return state.last
+    return state
 
 
 def _prepare(
-    action: str, cluster: Cluster, place: Place, chart: Chart, values: Values, options: dict[str, Any]
+    action: str, cluster: Cluster, place: Place, chart: Chart, values: Values, state: State, options: dict[str, Any]
 ) -> Rollout:
-    from chartgen.composer.origin import Foreign, origin_of
+    from concurrent.futures import ThreadPoolExecutor
+
     from chartgen.helm.manifests import objects, render
-    from chartgen.releases.plan import describe_plan, plan_objects
-    from chartgen.releases.rollout import prepare
 
     release = options["release"]
-    rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
+    with ThreadPoolExecutor(1) as pool:
+        rendering = pool.submit(render, chart, release, place.namespace, values.data, cluster.version)
+        # what judges the objects is loaded while Helm renders them
+        from chartgen.composer.origin import Foreign, origin_of
+        from chartgen.releases.plan import describe_plan, plan_objects
+        from chartgen.releases.preflight import examine
+        from chartgen.releases.rollout import prepare
+
+        rendered = objects(rendering.result())
     # the meaning of third-party values is unknown, even if their keys have the same names
     is_ours = not isinstance(origin_of(chart), Foreign)
     if is_ours and (plan := plan_objects(chart, values, rendered, release, place.namespace)):
@@ -131,10 +140,8 @@ def _prepare(
     if options["force"]:
         note("preflight of the cluster skipped (--force)")
     else:
-        from chartgen.releases.preflight import examine
-
         _heed(examine(cluster, chart, values, rendered, release, place.namespace))
-    return prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered)
+    return prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered, state=state)
 
 
 def _heed(diagnoses: list[Diagnosis]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -237,9 +236,11 @@ def _read_chart(name: str) -> Chart | None:
         return Chart.read(Path(name))
     if not is_remote(name) and not is_archive(Path(name)):
         return None
+    from tempfile import TemporaryDirectory
+
     from chartgen.helm.packages import fetched, unpack_chart
 
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         place = Path(folder, "fetched")
         place.mkdir()
         archive = fetched(name, place, limit=_FETCH) if is_remote(name) else Path(name)

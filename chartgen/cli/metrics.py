@@ -15,11 +15,14 @@ from chartgen.cli.output import emit, note, remark, show_answer
 from chartgen.errors import ChartgenError, Problem, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chartgen.checks.job import Job
     from chartgen.checks.line_patterns import LinePatterns
     from chartgen.helm.values import Values
-    from chartgen.metrics.read.collect import Log
+    from chartgen.metrics.read.log import Log
     from chartgen.metrics.report_data import RunFigures, Wanted
-    from chartgen.metrics.show.overlay import ComparedRun
+    from chartgen.metrics.show.compare import ComparedRun
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 # Option -> fact that it sets.
@@ -103,11 +106,14 @@ def metrics(
     if fail_below is not None and not baselines:
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
     release = named_release(logs)
-    log, facts = _open_release(release, where) if release else (read_logs(logs, _patterns(job.values)), [])
+    if release:
+        log, facts, planned = _open_release(release, where)
+    else:
+        log, facts, planned = read_logs(logs, _patterns(job.values)), [], None
     if not len(log.track):
         _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
-    wanted = _wanted(options, facts, job)
+    wanted = _wanted(options, facts, job, planned)
     figures = read_out(log, wanted)
     others = _compare(figures, baselines, wanted, log)
     compared = others[0].comparison if others else None
@@ -148,15 +154,15 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
         note(f"wrote {options['plot']}")
 
 
-def _open_release(release: str, where: GivenPlace) -> tuple[Log, list[tuple[str, Any]]]:
+def _open_release(release: str, where: GivenPlace) -> tuple[Log, list[tuple[str, Any]], Job | None]:
     from chartgen.releases.status.training_log import read_release
 
     with where.open_for(release) as (cluster, place):
-        log, facts = read_release(cluster, release, place.namespace, progress=note)
-    return log, [(f"release {release}", facts)]
+        log, facts, planned = read_release(cluster, release, place.namespace, progress=note)
+    return log, [(f"release {release}", facts)], planned
 
 
-def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], job: GivenJob) -> Wanted:
+def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], job: GivenJob, planned: Job | None) -> Wanted:
     from chartgen.metrics.report_data import Wanted
 
     given = {fact: options[name] for name, fact in _FACTS.items() if options[name] is not None}
@@ -172,19 +178,21 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], job: GivenJob
         # the sequence length is the published one, which a run may change
         sources.append((name, {key: value for key, value in model.items() if key != "sequenceLength"}))
     if job.values.layers:
-        sources.append(("the values", _facts_of(job)))
+        known, own = _facts_of(job)
+        sources.append(("the values", known))
+        planned = planned or own
     keys = ("window", "attention", "peak", "price", "run", "gpu_price", "currency")
-    return Wanted(**{key: options[key] for key in keys}, facts=sources)
+    return Wanted(**{key: options[key] for key in keys}, facts=sources, job=planned)
 
 
-def _facts_of(job: GivenJob) -> Any:
+def _facts_of(job: GivenJob) -> tuple[Mapping[str, Any], Job | None]:
     if job.target:
         from chartgen.metrics.figures.jobs import facts_of_release
 
         return facts_of_release(job.interface(), job.values)
     from chartgen.metrics.figures.facts import facts_of_values
 
-    return facts_of_values(job.values.data)
+    return facts_of_values(job.values.data), None
 
 
 def _patterns(values: Values) -> LinePatterns | None:
@@ -200,9 +208,8 @@ def _compare(figures: RunFigures, baselines: tuple[str, ...], wanted: Wanted, lo
     if not baselines:
         return []
     from chartgen.metrics.show.compare import compare_runs
-    from chartgen.metrics.show.overlay import ComparedRun
 
-    return [ComparedRun(name, *compare_runs(figures, name, wanted, log)) for name in baselines]
+    return [compare_runs(figures, name, wanted, log) for name in baselines]
 
 
 def _show_runs(log: Log, wanted: Wanted) -> None:
@@ -219,7 +226,7 @@ def _show_runs(log: Log, wanted: Wanted) -> None:
 
 def _print(figures: RunFigures, compared: list[ComparedRun], form: str, labels: dict[str, str]) -> None:
     if form == "prometheus":
-        from chartgen.metrics.show.prometheus import exposition
+        from chartgen.metrics.show.export import exposition
 
         emit(exposition(figures, labels), nl=False)
     elif form == "csv":

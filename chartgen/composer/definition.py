@@ -15,13 +15,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chartgen.data import FOLDER
+from chartgen.data import DATA
 from chartgen.errors import Problem, refuse
 from chartgen.helm.yaml import Document, Keys, dotted, load_file, read_text, require_map
 
 OWN_FOLDER = Path(__file__).parents[1] / "library"
 _WITHIN = f"{OWN_FOLDER}{os.sep}"
-_SCHEMAS = FOLDER / "definitions"
+_SCHEMAS = DATA / "definitions"
 _Record = TypeVar("_Record")
 
 

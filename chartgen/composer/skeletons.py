@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 from chartgen.composer.library import NAME, Library
-from chartgen.data import FOLDER
+from chartgen.data import DATA
 from chartgen.errors import Problem, UsageError
 from chartgen.files import write_whole
 from chartgen.helm.yaml import read_text
 
-_FOLDER = FOLDER / "skeletons"
+_FOLDER = DATA / "skeletons"
 
 
 def write_skeleton(kind: str, name: str, folder: Path, library: Library) -> list[Path]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.data import FOLDER
+from chartgen.data import DATA
 from chartgen.errors import Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, Plain, load, type_name
@@ -36,12 +36,12 @@ class SlotKind(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
-SLOTS = {name: SlotKind(**row) for name, row in json.loads((FOLDER / "slots.json").read_bytes()).items()}
+SLOTS = {name: SlotKind(**row) for name, row in json.loads((DATA / "slots.json").read_bytes()).items()}
 
 
 def slot_example(slot: str) -> str:
     """Return a complete file of a slot."""
-    return (FOLDER / "slots" / slot).read_text(encoding="utf-8")
+    return (DATA / "slots" / slot).read_text(encoding="utf-8")
 
 
 class Segment(NamedTuple):

@@ -12,10 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.data import FOLDER, table
+from chartgen.data import DATA, read_table
 from chartgen.data.compatibility import version
 
-_FOLDER = FOLDER / "schemas"
+_FOLDER = DATA / "schemas"
 _KUBERNETES = "kubernetes-"
 _LEAST = re.compile(r">=?\s*v?(\d+\.\d+)")
 _BELOW = re.compile(r"<\s*v?(\d+\.\d+)")
@@ -60,7 +60,9 @@ def type_definitions(kubernetes: str) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def whole_groups(kubernetes: str) -> frozenset[str]:
     """Return the API groups of which every kind has a schema; Kubernetes' core group is the empty text."""
-    return kubernetes_groups(kubernetes).union(*(pack.get("whole", ()) for pack in table("schemas")["schemas"]))
+    return kubernetes_groups(kubernetes).union(
+        *(pack.get("whole", ()) for pack in read_table("schemas.yaml")["schemas"])
+    )
 
 
 def kubernetes_groups(kubernetes: str) -> frozenset[str]:

@@ -6,10 +6,12 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from chartgen.data import table
+from chartgen.data import read_table
 
 # A floor as a share of a measured figure: NVIDIA/aicr @ bc05c6b, validators/performance, tolerates a tenth too.
 _MARGIN = 0.9
+# How an image names its releases, where that is not by year.month.
+_TAGS = {"nvidia/nemo-rl": r"v\d+\.\d+\.\d+"}
 
 
 @lru_cache(maxsize=1)
@@ -18,7 +20,7 @@ def lock() -> dict[str, Any]:
 
     Each floor also has `busbw`, the required GB/s, and `basis`, its meaning and source.
     """
-    found = table("compat")
+    found = read_table("compat.yaml")
     return {**found, "floors": [{**row, **_floor(row)} for row in found["floors"]]}
 
 
@@ -61,3 +63,10 @@ def within(row: dict[str, str], text: str) -> bool:
     """Report whether a version is in a row's range: `from` is the first version inside, `below` the first after it."""
     after_from = version(text) >= version(row.get("from", ""))
     return after_from and ("below" not in row or version(text) < version(row["below"]))
+
+
+def release_in(reference: str, image: str) -> str:
+    """Return the release of an image, such as 25.07 or v0.6.0; empty when the reference names another image."""
+    tag = _TAGS.get(image, r"\d\d\.\d\d")
+    release = re.search(rf"(?:^|/){image}:({tag})(?:\D|$)", reference)
+    return release[1] if release else ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from chartgen.data import table
+from chartgen.data import read_table
 
 
 @lru_cache(maxsize=1)
 def exit_codes() -> dict[int, dict[str, Any]]:
     """Return what follows each exit code, and its cause."""
-    return {int(code): row for code, row in table("exits").items()}
+    return {int(code): row for code, row in read_table("exits.yaml").items()}
 
 
 def final_exits() -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from chartgen.data import table
+from chartgen.data import read_table
 
 
 class Gpu(NamedTuple):
@@ -39,7 +39,7 @@ def find_gpu(model: str) -> Gpu | None:
 @lru_cache(maxsize=1)
 def all_gpus() -> Mapping[str, Gpu]:
     """Read all GPU models."""
-    return {model: gpu_of(model, row) for model, row in table("gpus")["gpus"].items()}
+    return {model: gpu_of(model, row) for model, row in read_table("gpus.yaml")["gpus"].items()}
 
 
 def gpu_of(model: str, row: dict[str, Any]) -> Gpu:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from chartgen.data import table
+from chartgen.data import read_table
 
 
 class Matrix(NamedTuple):
@@ -206,17 +206,18 @@ def _plain(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _names() -> Mapping[str, str]:
-    return {
-        _plain(each): name
-        for name, row in table("models")["models"].items()
-        for each in (name, *row.get("aliases", ()))
-    }
+    return {_plain(each): name for name, row in _rows().items() for each in (name, *row.get("aliases", ()))}
 
 
 @lru_cache(maxsize=1)
 def all_architectures() -> Mapping[str, Architecture]:
     """Read all models."""
-    return {name: _architecture(name, row) for name, row in table("models")["models"].items()}
+    return {name: _architecture(name, row) for name, row in _rows().items()}
+
+
+def _rows() -> Mapping[str, Any]:
+    models: Mapping[str, Any] = read_table("models.yaml")["models"]
+    return models
 
 
 def _architecture(name: str, row: dict[str, Any]) -> Architecture:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from chartgen.data import table
+from chartgen.data import read_table
 from chartgen.data.compatibility import version, within
 
 
@@ -39,7 +39,7 @@ class Options(NamedTuple):
 @lru_cache(maxsize=8)
 def options_of(launcher: str) -> Options | None:
     """Return the options of a launcher's program; None for an unknown program."""
-    found: Any = table("options").get(launcher)
+    found: Any = read_table("options.yaml").get(launcher)
     if not found:
         return None
     return Options(tuple(sorted(found["releases"], key=version)), tuple(found["options"]))

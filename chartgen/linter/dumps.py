@@ -10,7 +10,7 @@ from chartgen.findings import Finding, PartProblem
 from chartgen.helm.chart import Chart
 from chartgen.kube.manifest_walk import Container, Object, all_containers, containers, items, metadata, pods
 from chartgen.linter.references import Wired
-from chartgen.linter.scripts import Script, scripts
+from chartgen.linter.scripts import scripts
 from chartgen.linter.tokens import LONGEST_LINE, names_token
 
 # A command that prints all variables, at the start of a command; the rest ends it or takes its output.
@@ -37,8 +37,12 @@ def environment_is_not_printed(things: Sequence[Object]) -> Iterator[Wired]:
         for script in scripts(thing):
             container = next((each for at, each in own.items() if script.at[: len(at)] == at), None)
             users = [container] if container else list(_users(things, str(metadata(thing).get("name"))))
-            if any(map(_has_secrets, users)) or any(map(names_token, _EXPORT.findall(script.text))):
-                yield from (Wired(number, complaint) for complaint in _complaints(script))
+            if not any(map(_has_secrets, users)) and not any(map(names_token, _EXPORT.findall(script.text))):
+                continue
+            for line, command in dumps(script.text):
+                fault = f"`{command}` prints every variable, and the container is given secrets"
+                message = f"line {line} of {script.name}: {fault}"
+                yield Wired(number, PartProblem(message, _HINT, script.at, line=line))
 
 
 def printing_files(chart: Chart) -> Iterator[Finding]:
@@ -63,12 +67,6 @@ def dumps(text: str) -> Iterator[tuple[int, str]]:
             passed_on = re.split(r";|&&|\|\|", found["rest"])[0]
             if not _FILTER.search(passed_on) and not _KEPT.search(line, found.start("rest")):
                 yield number, found["command"]
-
-
-def _complaints(script: Script) -> Iterator[PartProblem]:
-    for line, command in dumps(script.text):
-        message = f"line {line} of {script.name}: `{command}` prints every variable, and the container is given secrets"
-        yield PartProblem(message, _HINT, script.at, line=line)
 
 
 def _users(things: Sequence[Object], configmap: str) -> Iterator[Container]:

@@ -21,7 +21,6 @@ from chartgen.composer.privileges import (
     read_privilege,
     volume_fault,
 )
-from chartgen.composer.target import Target
 from chartgen.composer.workload import load_workload
 from chartgen.findings import PartProblem, Rule
 from chartgen.helm.chart import Chart
@@ -234,7 +233,9 @@ class Reasons:
         origin = origin_of(chart)
         self.target = origin.target if isinstance(origin, Composed) else None
         self._stated = list(_privileges(origin)) if isinstance(origin, Composed) else []
-        self._programs = _programs(self.target) if self.target else ()
+        library = self.target.library if self.target else None
+        kinds = (load_workload(library.find("workload", name)) for name in library.names("workload")) if library else ()
+        self._programs = tuple(dict.fromkeys(kind.container for kind in kinds))  # names of the program's container
         defaults = values_of(chart) if self.target else None
         self._defaults = defaults.data if defaults else None
 
@@ -260,12 +261,6 @@ def _privileges(origin: Composed) -> Iterator[Privilege]:
     kind = load_workload(origin.target.library.find("workload", origin.workload or origin.target.workload))
     stated = (*(fragment.privileges for fragment in origin.target.fragments), kind.privileges)
     return (read_privilege(text) for privileges in stated for text in privileges)
-
-
-def _programs(target: Target) -> tuple[str, ...]:
-    """Return the workload kinds' names of the program container."""
-    kinds = (load_workload(target.library.find("workload", name)) for name in target.library.names("workload"))
-    return tuple(dict.fromkeys(kind.container for kind in kinds))
 
 
 def _get(values: Any, keys: list[str]) -> Any:

@@ -59,7 +59,7 @@ def scripts_parse(thing: Object) -> Iterator[PartProblem]:
     for script in scripts(thing):
         for line, why in _bash(script.text):
             message = f"line {line} of {script.name}: {why}"
-            yield PartProblem(message, at=script.at, line=_begins(script.text, line))
+            yield PartProblem(message, at=script.at, line=_begin(script.text, line))
 
 
 _EXTGLOB = re.compile(r"\bshopt -s (?:\w+ ){0,20}extglob\b")
@@ -67,16 +67,11 @@ _EXTGLOB = re.compile(r"\bshopt -s (?:\w+ ){0,20}extglob\b")
 _SEARCHED, _READ_TWICE = 200, 50_000
 
 
-def _begins(text: str, line: int) -> int:
-    """Return the line where a construct begins that bash cannot parse at a line."""
+def _begin(text: str, line: int) -> int:
+    """Return the line where a construct begins that bash cannot parse; before an unclosed one, it can parse all."""
     count = text.rstrip("\n").count("\n") + 1
-    return line if line < count else _unended(text, count)
-
-
-def _unended(text: str, count: int) -> int:
-    """Return the line where an unclosed construct begins: bash can parse everything before it."""
-    if len(text) > _READ_TWICE:
-        return count
+    if line < count or len(text) > _READ_TWICE:
+        return line
     lines = text.split("\n")
     for before in range(count - 1, max(count - _SEARCHED, 0), -1):
         if not _bash("\n".join(lines[:before]) + "\n"):

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -135,7 +135,9 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
         missing = missing_dependencies(subject.chart, subject.folder)
-        with _folder(subject, missing) as folder:
+        copied = without(subject.chart, subject.folder, missing) if subject.folder and missing else None
+        whole = nullcontext(subject.folder) if subject.folder else manifests.written_chart(subject.chart)
+        with copied or whole as folder:
             renderer = Renderer(folder)
             try:
                 _climb(done, renderer, missing)
@@ -316,18 +318,6 @@ class _Work:
             if isinstance(second, Rendering) and second.text != last.text:
                 with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
                     yield from differences(self.chart, last.manifests, second.manifests, when)
-
-
-@contextmanager
-def _folder(subject: Subject, missing: Sequence[str]) -> Iterator[Path]:
-    if subject.folder and missing:
-        with without(subject.chart, subject.folder, missing) as folder:
-            yield folder
-    elif subject.folder:
-        yield subject.folder
-    else:
-        with manifests.written_chart(subject.chart) as folder:
-            yield folder
 
 
 def _is_ours(chart: Chart) -> bool:

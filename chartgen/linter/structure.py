@@ -126,8 +126,11 @@ def unique_ports(thing: Object) -> Iterator[PartProblem]:
 def annotations_are_json(thing: Object) -> Iterator[PartProblem]:
     """An annotation that resembles JSON is valid JSON: network and device plugins silently drop an invalid one."""
     for at, name, text in entries(thing, "annotations"):
-        if isinstance(text, str) and text.lstrip()[:1] in ("{", "[") and not _is_json(text):
-            yield PartProblem(f"annotation {name} looks like JSON but is not", at=at)
+        if isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
+            try:
+                json.loads(text)
+            except ValueError:
+                yield PartProblem(f"annotation {name} looks like JSON but is not", at=at)
 
 
 def names_fit(thing: Object) -> Iterator[PartProblem]:
@@ -259,11 +262,3 @@ def _names_made_of(thing: Object, name: str) -> Iterator[str]:
         made = (job.get("template") or {}).get("spec") or {}  # null is as absent
         pod_count = made.get("completions") or 1
         yield f"{name}-{job.get('name')}-{(job.get('replicas') or 1) - 1}-{pod_count - 1}"
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True

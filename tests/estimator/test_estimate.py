@@ -14,7 +14,7 @@ from fit_speed import left_out, samples
 from judge_speed import judge, main, quantile, run_of
 
 from chartgen.estimator import Estimate, Run, estimate_run
-from chartgen.estimator.tables import fitted_constants
+from chartgen.estimator.estimate import fitted_constants
 
 MEASURED = CORPUS / "measured-speed.json" if CORPUS else Path("measured-speed.json")
 ROW: dict[str, Any] = {

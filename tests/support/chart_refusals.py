@@ -16,9 +16,8 @@ from jsonschema import Draft7Validator
 from pairs import WIRINGS
 
 from chartgen.checks import check_values, effective_values, job_of
-from chartgen.checks.evaluation import Scope, value
 from chartgen.checks.job import Job
-from chartgen.checks.rules import broken, judge
+from chartgen.checks.rules import Scope, broken, judge, value
 from chartgen.composer.assembly import compose
 from chartgen.composer.expressions import dotted_name, fields, parse_expression
 from chartgen.composer.launcher import Launcher
