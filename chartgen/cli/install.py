@@ -129,19 +129,26 @@ def _prepare(
         # what judges the objects is loaded while Helm renders them
         from chartgen.composer.origin import Foreign, origin_of
         from chartgen.releases.plan import describe_plan, plan_objects
-        from chartgen.releases.preflight import examine
         from chartgen.releases.rollout import prepare
+
+        examine = None if options["force"] else _preflight()
 
         rendered = objects(rendering.result())
     # the meaning of third-party values is unknown, even if their keys have the same names
     is_ours = not isinstance(origin_of(chart), Foreign)
     if is_ours and (plan := plan_objects(chart, values, rendered, release, place.namespace)):
         show_plan(describe_plan(plan))
-    if options["force"]:
+    if examine is None:
         note("preflight of the cluster skipped (--force)")
     else:
         _heed(examine(cluster, chart, values, rendered, release, place.namespace))
     return prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered, state=state)
+
+
+def _preflight() -> Callable[..., list[Diagnosis]]:
+    from chartgen.releases.preflight import examine
+
+    return examine
 
 
 def _heed(diagnoses: list[Diagnosis]) -> None:
