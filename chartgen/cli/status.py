@@ -81,7 +81,7 @@ class Look(NamedTuple):
 
 
 def look_at(cluster: Cluster, namespace: str, price: float | None) -> Look:
-    """Look at the releases of a namespace, or of all."""
+    """Check the releases of a namespace, or of all."""
     from chartgen.releases.status.overview import glance, read_releases
 
     refused: list[Problem] = []

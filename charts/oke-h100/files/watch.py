@@ -35,6 +35,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 HUNG = 75  # EX_TEMPFAIL of sysexits.h: another try may succeed
@@ -132,11 +133,9 @@ class Watch:
 
     def _leave(self, code: int) -> None:
         """Leave the exit code of the machine's first failure: the others fail because of it."""
-        try:
-            with Path(f"{self._folder}.code").open("x") as file:
-                file.write(str(code))
-        except OSError:
-            return  # another process was first, or the disk is full
+        # another process was first, or the disk is full
+        with suppress(OSError), Path(f"{self._folder}.code").open("x") as file:
+            file.write(str(code))
 
     def _pass_on(self) -> None:
         """Pass the output on until the program has ended; what its children still print is lost."""
@@ -226,10 +225,8 @@ class Report:
         """Send a line, if it can be a step's."""
         line = line[:LONGEST]
         if self._step.search(line):
-            try:
+            with suppress(OSError):  # the exporter is busy, or has ended
                 self._socket.sendto(self._rank + b" " + line, self._address)
-            except OSError:
-                return  # the exporter is busy, or has ended
 
 
 def open_report(address: str) -> Report | None:
