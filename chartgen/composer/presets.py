@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chartgen.composer.extension import lineage
-from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN, Library
-from chartgen.composer.target import Target, of_kind, with_launchers
 from chartgen.errors import Problem, UsageError
-from chartgen.helm.values import load_values
+
+if TYPE_CHECKING:
+    from chartgen.composer.launcher import Launcher
+    from chartgen.composer.target import Target
 
 # A package carries the repository's `values/` inside; a working copy reads it in place.
 _PACKAGED = BUILTIN.parent / "presets"
@@ -106,6 +107,8 @@ def for_values(
     Raises:
         UsageError: With `companions`, an unknown launcher; without, all launchers stay, and the schema reports it.
     """
+    from chartgen.composer.target import of_kind, with_launchers
+
     found = of_kind(target, workload or target.workload)
     known = {launcher.name: launcher for launcher in found.fitting}
     own = values.get("launchers")
@@ -121,6 +124,9 @@ def for_presets(target: Target, workload: str | None = None) -> Target:
 
     A target whose file lists launchers keeps them all.
     """
+    from chartgen.composer.target import of_kind, with_launchers
+    from chartgen.helm.values import load_values
+
     found = of_kind(target, workload or target.workload)
     if target.document.span(("launchers",)):
         return found
