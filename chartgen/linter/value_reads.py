@@ -100,11 +100,11 @@ def _codes(path: str, text: str) -> Iterator[_Code]:
             opened.pop()
         definition, is_root = opened[-1]
         if action.word in ("define", "block"):
-            opened.append((_NAME.findall(action.text)[0], True))
+            opened.append((next(iter(_NAME.findall(action.text)), "?"), True))  # no call has that name
         elif action.word in ("if", "else", "with", "range"):
             opened.append((definition, is_root and action.word in ("if", "else")))
-        text = _plain(action.text) if ".Values" in action.text else action.text
-        yield _Code(path, action, text, definition, is_root)
+        code = _plain(action.text) if ".Values" in action.text else action.text
+        yield _Code(path, action, code, definition, is_root)
 
 
 def _plain(code: str) -> str:

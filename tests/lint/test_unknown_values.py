@@ -70,6 +70,7 @@ UNKNOWN = {
     "merged": '{{ $_ := mergeOverwrite .Values.model (dict "nam" 1) }}{{ .Values.model.nam }}',
     "merged elsewhere": "{{ $_ := merge (first .Values.pools) .Release }}{{ .Values.model.nam }}",
     "two contexts": '{{ define "x" }}{{ .Values.nam }}{{ end }}{{ include "x" . }}{{ include "x" .Release }}',
+    "no name": "{{ define }}{{ .Values.nam }}{{ end }}{{ end }}{{ block `x` . }}{{ .Values.nam }}{{ end }}",
     "no call": '{{ define "x" }}{{ .Values.nam }}{{ end }}',
     "library": '{{ include "common.defaults" . }}{{ .Values.nam }}',
     "refusal": '{{ if .Values.nam }}{{ fail "nam was removed" }}{{ end }}',
