@@ -25,11 +25,10 @@ from chartgen.kube.node_pool import NodePool
 from chartgen.kube.workloads import used_api_versions
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import crds_of, start_controllers
+from chartgen.rehearsal.controllers import crds_of, populated_plane
 from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
-from chartgen.rehearsal.controllers.webhooks import namespace_object
-from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane, namespace_object
 from chartgen.rehearsal.engine_download import MayBuild, get
 from chartgen.rehearsal.foreign import (
     foreign_claims,
@@ -43,7 +42,6 @@ from chartgen.rehearsal.foreign import (
     simulated_driver,
 )
 from chartgen.rehearsal.sandbox import Sandbox, up
-from chartgen.rehearsal.simulated_nodes import create_machines
 from chartgen.rehearsal.verdict import Verdict, judge_release, patience
 from chartgen.releases import helm_release
 from chartgen.releases.plan import Plan, plan_release
@@ -273,10 +271,7 @@ def install_setup(stage: RehearsalStage, kubeconfig: Path, progress: Progress | 
 @contextmanager
 def _stage_plane(stage: RehearsalStage, report: Progress) -> Iterator[ControlPlane]:
     """Yield a new control plane with the stage on it, for the time of a `with` block."""
-    crds = crds_of(stage.controllers)
-    with ControlPlane(device_classes=stage.device_classes, crds=crds, progress=report) as plane:
-        start_controllers(plane, stage.controllers, progress=report)
-        create_machines(plane.cluster, stage.pools, progress=report)
+    with populated_plane(stage.pools, stage.controllers, stage.device_classes, report) as plane:
         _create_substitutes(plane.cluster, stage, report)
         install_setup(stage, plane.kubeconfig, report)
         yield plane

@@ -12,7 +12,7 @@ from chartgen.kube import CRD, SECRET, Kind, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controllers.devices import CLASSES
-from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane, namespace_object
 from chartgen.rehearsal.processes import answers
 
 _NAMESPACE, _SERVICE, _SECRET_NAME = "kueue-system", "kueue-webhook-service", "kueue-webhook-server-cert"
@@ -42,7 +42,7 @@ def start(plane: ControlPlane) -> None:
     client = webhooks.serve_by_service(_NAMESPACE, _SERVICE)
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": _NAMESPACE, "name": _SECRET_NAME}}
     service = webhooks.loopback_service(_NAMESPACE, _SERVICE)
-    plane.cluster.apply([webhooks.namespace_object(_NAMESPACE), service, secret])
+    plane.cluster.apply([namespace_object(_NAMESPACE), service, secret])
 
     def command(ports: Sequence[int]) -> list[str | Path]:
         _apply_webhooks(plane, client(ports[0]))
@@ -73,7 +73,7 @@ def _settings(ports: Sequence[int], folder: Path, classes: Iterable[str]) -> dic
         "webhook": {"host": "127.0.0.1", "port": ports[0], "certDir": str(folder)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": True},
-        "clientConnection": {"qps": 300, "burst": 500},
+        "clientConnection": {"qps": 2000, "burst": 4000},
         "resources": {"deviceClassMappings": mapped},
         "integrations": {"frameworks": [*_FRAMEWORKS, *(row["framework"] for row in lock()["integrations"])]},
     }

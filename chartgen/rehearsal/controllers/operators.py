@@ -16,7 +16,7 @@ from typing import Any
 from chartgen.kube import JOBSET, PYTORCHJOB, TRAINING_RUNTIME, Kind, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
-from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane, namespace_object
 from chartgen.rehearsal.processes import answers
 
 _API = ("--kube-api-qps=300", "--kube-api-burst=500")
@@ -60,7 +60,7 @@ class Operator:
         client = webhooks.serve_by_url(plane, folder / self.certificates) if self.probe else None
         place = {"namespace": self.namespace, "name": self.secret}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": place}
-        plane.cluster.apply([webhooks.namespace_object(self.namespace), *([secret] if self.secret else [])])
+        plane.cluster.apply([namespace_object(self.namespace), *([secret] if self.secret else [])])
 
         def command(ports: Sequence[int]) -> list[str | Path]:
             config = plane.folder / f"{self.name}.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 from chartgen.kube import VOLCANO_QUEUE, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
-from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane, namespace_object
 from chartgen.rehearsal.processes import answers
 
 _NAMESPACE = "volcano-system"
@@ -19,7 +19,7 @@ _FAST = ("--kube-api-qps=2000", "--kube-api-burst=2000")  # the installer's flag
 
 def start(plane: ControlPlane) -> None:
     """Start Volcano; wait until its webhooks answer and its own queues are open."""
-    plane.cluster.apply([webhooks.namespace_object(_NAMESPACE)])
+    plane.cluster.apply([namespace_object(_NAMESPACE)])
     _start_admission(plane)
     _start_manager(plane)
     _start_scheduler(plane)

@@ -14,11 +14,6 @@ from chartgen.rehearsal.controlplane import ControlPlane
 Client = Callable[[str], Object]
 
 
-def namespace_object(name: str) -> Object:
-    """Return the manifest of a namespace."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
 def serve_by_url(plane: ControlPlane, folder: Path) -> Callable[[int], Client]:
     """Put a certificate into a folder, and return a maker of client configurations for webhooks that serve with it.
 
