@@ -211,7 +211,6 @@ class Ignored:
 
         Args:
             path: The path relative to the chart, with slashes.
-            folder: Whether it is a folder.
         """
         for pattern in self.patterns:
             if pattern.negate:

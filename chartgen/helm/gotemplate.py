@@ -22,13 +22,9 @@ _SILENT = _OPENERS | {"else", "end", "template", "break", "continue"}
 
 
 class Action(NamedTuple):
-    """One `{{ ... }}` or `<% ... %>` of a text.
+    """One `{{ ... }}` or `<% ... %>` of a text: itself, its offset, and its line and column, counted from 1.
 
     Args:
-        text: The action with its delimiters.
-        start: Offset of its first character.
-        line: 1-based line of its first character.
-        column: 1-based column of its first character.
         word: `if`, `range`, `else`, `end`, ... for control actions, `""` for printing actions.
     """
 

@@ -31,16 +31,13 @@ _PACKAGE_HINT = "package it with helm package"
 
 
 def fetched(name: str, folder: Path, *, limit: float, plain_http: bool = False) -> Path:
-    """Fetch a packaged chart with the user's own Helm and its logins.
+    """Fetch a packaged chart with the user's own Helm and its logins, and return the archive.
 
     Args:
         name: Its address, as the user's own argument.
         folder: An empty folder.
-        limit: Time limit in seconds.
+        limit: Seconds.
         plain_http: Whether to query a registry without TLS; one on this machine always is.
-
-    Returns:
-        The archive.
 
     Raises:
         UsageError: The address does not name a chart.
@@ -72,10 +69,7 @@ def opened(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 def unpack_chart(archive: Path, name: str, folder: Path) -> Path:
-    """Unpack an archive as Helm does: the first folder of each path is dropped.
-
-    Returns:
-        The chart's folder.
+    """Unpack an archive as Helm does, without the first folder of each path, and return the chart's folder.
 
     Raises:
         ChartgenError: It is not a chart's archive, contains other than plain files below one folder, or is too large.

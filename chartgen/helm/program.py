@@ -89,8 +89,7 @@ class Helm:
 
         Args:
             arguments: The command and its arguments, without the program; paths follow `--`.
-            stdin: Text for its input, such as values for `--values -`.
-            limit: Time limit in seconds.
+            limit: Seconds.
 
         Raises:
             HelmError: Helm failed, or took too long.
@@ -112,8 +111,8 @@ class Helm:
 
         Args:
             arguments: Flags, `--`, and the chart's address.
-            limit: Time limit in seconds.
-            largest: Size limit of the archive in bytes.
+            limit: Seconds.
+            largest: Bytes of the archive.
 
         Raises:
             MissingToolError: The server cannot be reached.

@@ -8,9 +8,7 @@ rejects it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from chartgen.errors import Problem, UsageError
 from chartgen.helm.yaml import Keys, Plain, dotted, type_name
@@ -33,19 +31,11 @@ class MalformedError(ValueError):
     """A flag's argument breaks the grammar, or its keys pass through a value that is not a map or list."""
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """One `key=value` of a flag.
-
-    Args:
-        keys: Where the value goes; numbers are list indexes.
-        value: The value, with the type that the flag gives it.
-        dangling: The flag ended at its `=`. Helm stores such an empty text, but not in a new list item.
-    """
+class Assignment(NamedTuple):
+    """One `key=value` of a flag; numbers among the keys are list indexes."""
 
     keys: Keys
     value: Plain
-    dangling: bool = False
 
 
 def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assignment]:
@@ -101,10 +91,8 @@ def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
     """Return a copy of the data with one assignment made; unchanged parts are shared.
 
     Raises:
-        MalformedError: The keys pass through a value that is not a map or list, or the flag is unfinished.
+        MalformedError: The keys pass through a value that is not a map or list.
     """
-    if assignment.dangling and _makes_item(data, assignment.keys):
-        raise MalformedError("ends without a value, and Helm would drop it; end it with a comma to set an empty text")
     return cast("dict[str, Plain]", _put(data, assignment.keys, assignment.value, ()))
 
 
@@ -118,8 +106,12 @@ class _Parser:
     def assignments(self) -> Iterator[Assignment]:
         while self._at < len(self._text):
             keys = self._keys()
-            dangling = self._at >= len(self._text) and not self._is_json
-            yield Assignment(keys, "" if dangling else self._value(), dangling)
+            if self._at < len(self._text) or self._is_json:
+                yield Assignment(keys, self._value())
+            elif isinstance(keys[-1], str) and any(isinstance(key, int) for key in keys):  # not in a new item
+                raise MalformedError("ends without a value, and Helm may drop it; end it with a comma for empty text")
+            else:
+                yield Assignment(keys, "")
 
     def _keys(self) -> Keys:
         keys: list[str | int] = []
@@ -196,55 +188,27 @@ class _Parser:
 
 
 def _put(node: Plain, keys: Keys, value: Plain, at: Keys) -> Plain:
+    """Return a copy of a node with a value at a key path below it; Helm rejects a null or scalar on the way."""
     if not keys:
         return value
-    key, rest = keys[0], keys[1:]
-    here = (*at, key)
-    put = partial(_put, keys=rest, value=value, at=here)
+    key, rest, here = keys[0], keys[1:], (*at, keys[0])
+    is_in_map = bool(rest) and isinstance(rest[0], str)
+    absent: Plain = {} if is_in_map else []
     if isinstance(key, str):
-        parent = cast("dict[str, Plain]", node)
-        return {**parent, key: put(_container(parent, key, rest, here))}
-    items = list(cast("list[Plain]", node))
-    items += [None] * (key + 1 - len(items))
-    items[key] = put(_item(items[key], rest, here))
+        if not isinstance(node, dict):
+            raise _misfit(node, "a map", at)
+        return {**node, key: _put(node.get(key, absent), rest, value, here)}
+    if not isinstance(node, list):
+        raise _misfit(node, "a list", at)
+    items = [*node, *[None] * (key + 1 - len(node))]
+    # Helm replaces an item that is not a map, but not one that is not a list.
+    is_kept = isinstance(items[key], dict) if is_in_map else items[key] is not None
+    items[key] = _put(items[key] if is_kept else absent, rest, value, here)
     return items
 
 
-def _container(node: dict[str, Plain], key: str, rest: Keys, here: Keys) -> Plain:
-    """Return the map or list at a key, an empty one when it is absent; Helm rejects a null or scalar there."""
-    if not rest:
-        return None
-    wanted = dict if isinstance(rest[0], str) else list
-    child = node.get(key, wanted())
-    if not isinstance(child, wanted):
-        what = "a map" if wanted is dict else "a list"
-        raise MalformedError(f"{dotted(here)} is {type_name(child)}, not {what}; set {dotted(here)} as a whole")
-    return child
-
-
-def _item(child: Plain, rest: Keys, here: Keys) -> Plain:
-    """Return the item at an index; Helm replaces an item that is not a map, but not one that is not a list."""
-    if not rest:
-        return None
-    if isinstance(rest[0], str):
-        return child if isinstance(child, dict) else {}
-    if child is not None and not isinstance(child, list):
-        raise MalformedError(f"{dotted(here)} is {type_name(child)}, not a list; set {dotted(here)} as a whole")
-    return child or []
-
-
-def _makes_item(data: Plain, keys: Keys) -> bool:
-    if isinstance(keys[-1], int):
-        return False
-    node = data
-    for key in keys[:-1]:
-        if isinstance(key, str):
-            node = node.get(key) if isinstance(node, dict) else None
-        elif isinstance(node, list) and key < len(node):
-            node = node[key]
-        else:
-            return True
-    return False
+def _misfit(node: Plain, wanted: str, at: Keys) -> MalformedError:
+    return MalformedError(f"{dotted(at)} is {type_name(node)}, not {wanted}; set {dotted(at)} as a whole")
 
 
 def _refuse(word: str) -> Plain:

@@ -25,10 +25,7 @@ _DEEP_LINE = re.compile(r"^[ \t?:-]{1000}", re.MULTILINE)
 
 
 def compose_nodes(text: str, path: Path | str) -> Node | None:
-    """Parse the one YAML document in a text.
-
-    Returns:
-        The root node; None for an empty document.
+    """Parse the one YAML document in a text; None for an empty one.
 
     Raises:
         ChartgenError: Syntax error, several documents, or deeper nesting than `MAX_DEPTH`.
@@ -146,11 +143,7 @@ _NUMERIC_START = frozenset("+-.0123456789")
 def resolve_scalar(text: str) -> bool | int | float | str | None:
     """Return the value of an unquoted scalar as go-yaml v2 resolves it.
 
-    Args:
-        text: The scalar as written, without quotes.
-
-    Returns:
-        None, a bool, an int within 64 bits, a float or the text itself. Dates stay text, as in Helm.
+    An int has at most 64 bits; dates stay text, as in Helm.
     """
     if text in _WORDS:
         return _WORDS[text]

@@ -62,11 +62,7 @@ def register(cluster: Cluster, crds: Iterable[Object]) -> None:
 
 
 def definition(versions: list[Kind]) -> Object:
-    """Return the CRD of a kind.
-
-    Args:
-        versions: The kind in each of its versions.
-    """
+    """Return the CRD of a kind with several versions."""
     kind = versions[0]
     group = group_of(kind.api_version)
     names = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower(), "listKind": f"{kind.name}List"}

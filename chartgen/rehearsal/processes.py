@@ -62,18 +62,15 @@ class Processes:
         timeout: float = 180.0,
         env: Mapping[str, str] | None = None,
     ) -> list[int]:
-        """Start a process on free ports and wait until it is ready.
+        """Start a process on free ports, wait until it is ready, and return the ports.
 
         Args:
             name: Name of the process and its log file.
             command: Returns its argv for the ports.
             ports: Number of ports; they are chosen again when another program takes one in between.
             ready: Returns whether it serves on the ports.
-            timeout: Seconds to wait.
+            timeout: Seconds.
             env: Environment variables beside PATH, HOME and TMPDIR.
-
-        Returns:
-            Its ports.
 
         Raises:
             MissingToolError: A process ended, or it did not become ready; the message ends with the end of the log.

@@ -207,8 +207,7 @@ def prepare_stage(
     """Return the environment of a target's releases.
 
     Args:
-        chart: The chart of the release.
-        planned: The plan of its release, with the requirements beside the setup chart.
+        planned: The plan of the chart's release, with the requirements beside the setup chart.
         machines: Number of simulated machines of the planned type.
         teams: As for `rehearse`.
     """
