@@ -11,7 +11,7 @@ from chartgen.kube import Object
 from chartgen.kube.node_pool import NodePool
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import cloud, devices, kueue, operators, volcano
+from chartgen.rehearsal.controllers import cloud, devices, kueue, operators
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines
 
@@ -23,7 +23,7 @@ _START: dict[str, Callable[[ControlPlane], None]] = {
     "devices": devices.start,
     **{each.name: each.start for each in operators.OPERATORS},
     "kueue": kueue.start,
-    "volcano": volcano.start,
+    "volcano": operators.start_volcano,
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from chartgen.data.compatibility import lock
-from chartgen.kube import CRD, SECRET, Kind, Object
+from chartgen.kube import CRD, SECRET, Kind
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controllers.devices import CLASSES
@@ -84,15 +84,14 @@ def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
     for plural in _CONVERTED:
         change = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
         plane.cluster.patch(CRD, f"{plural}.kueue.x-k8s.io", change)
-    webhooks.apply_webhooks(plane, "kueue", client, _leave_out_system_pods)
-
-
-def _leave_out_system_pods(configuration: Object) -> None:
-    """Leave system pods out, as its installer does, so that a stuck Kueue cannot block them."""
-    for each in configuration["webhooks"]:
+    found = webhooks.webhooks_of("kueue")
+    webhooks.redirect(found, client)
+    # System pods are left out, as by its installer, so that a stuck Kueue cannot block them.
+    for each in (webhook for configuration in found for webhook in configuration["webhooks"]):
         if any(resource in _POD_OWNERS for rule in each["rules"] for resource in rule["resources"]):
             system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", _NAMESPACE]}
             each["namespaceSelector"] = {"matchExpressions": [system]}
+    plane.cluster.apply(found)
 
 
 def _has_certificate(plane: ControlPlane, folder: Path) -> bool:
