@@ -197,7 +197,7 @@ def _pairs(node: Node | None) -> list[tuple[Node, Node]]:
 
 
 def _key_text(node: Node) -> str:
-    if _tag(node) == "binary":
+    if node.ctag.suffix is not None and _tag(node) == "binary":
         return _decoded(node.value)
     value = node.value if node.style else resolve_scalar(node.value)
     if isinstance(value, bool):
@@ -206,9 +206,7 @@ def _key_text(node: Node) -> str:
 
 
 def _tag(node: Node) -> str:
-    """Return the tag of a scalar, if it has one; a parser in Python gives one to each."""
-    if node.ctag is None or (node.ctag.handle is None and node.ctag.suffix is None):
-        return ""  # most have none, and text of a tag is made from several parts
+    """Return the tag of a scalar, which only a parser in Python gives to each."""
     return str(node.ctag).removeprefix(_TAGS)
 
 
@@ -260,7 +258,8 @@ class _Builder:
         self._depth -= 1
 
     def _scalar(self, node: Node) -> Plain:
-        tag, begin = _tag(node), self._text[node.start_mark.index : node.start_mark.index + 1]
+        tag = "" if node.ctag.suffix is None else _tag(node)
+        begin = self._text[node.start_mark.index : node.start_mark.index + 1]
         if tag == "binary":
             return _decoded(node.value)
         is_text = node.style or begin == "!" or (tag and begin == "&")
