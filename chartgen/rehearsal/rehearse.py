@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from chartgen.checks.automatic import decide
-from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.composed import composed_chart
 from chartgen.composer.node_pools import PODS_OF_A_NODE, node_pool
 from chartgen.composer.origin import Composed
 from chartgen.composer.target import Target
@@ -138,7 +138,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     """
     helm_release.check_name(release)
     get(["helm"], progress=progress, may_build=may_build)
-    chart = compose(target, workload)
+    chart = composed_chart("compose", target, workload)
     values = decide(chart, values).values
     planned = plan_release(chart, values, release, namespace)
     if on_plan:
@@ -176,7 +176,7 @@ def open_sandbox(
         teams: As for `rehearse`.
     """
     get(["helm"], progress=progress)
-    chart = compose(target)
+    chart = composed_chart("compose", target)
     planned = plan_release(chart, values, "sandbox", "default")
     stage = prepare_stage(chart, target, values, planned, planned.nodes if machines is None else machines, teams)
     get(engines.needed_engines(stage.controllers), progress=progress)
@@ -211,7 +211,9 @@ def prepare_stage(
         machines: Number of simulated machines of the planned type.
         teams: As for `rehearse`.
     """
-    setup = compose_setup(target, chart.origin.workload if isinstance(chart.origin, Composed) else None)
+    setup = composed_chart(
+        "compose_setup", target, chart.origin.workload if isinstance(chart.origin, Composed) else None
+    )
     setups = (("default", values.data), *((team, merge_values(values.data, own.data)) for team, own in teams.items()))
     made = [item for place, data in setups if setup for item in objects(render(setup, SETUP_RELEASE, place, data))]
     every = [*made, *objects(render(chart, planned.release, planned.namespace, values.data))]
