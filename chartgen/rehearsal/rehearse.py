@@ -211,9 +211,8 @@ def prepare_stage(
         machines: Number of simulated machines of the planned type.
         teams: As for `rehearse`.
     """
-    setup = composed_chart(
-        "compose_setup", target, chart.origin.workload if isinstance(chart.origin, Composed) else None
-    )
+    workload = chart.origin.workload if isinstance(chart.origin, Composed) else None
+    setup = composed_chart("compose_setup", target, workload)
     setups = (("default", values.data), *((team, merge_values(values.data, own.data)) for team, own in teams.items()))
     made = [item for place, data in setups if setup for item in objects(render(setup, SETUP_RELEASE, place, data))]
     every = [*made, *objects(render(chart, planned.release, planned.namespace, values.data))]
