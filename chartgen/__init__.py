@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chartgen.checks import check, validate
-    from chartgen.checks.speed import estimate
+    from chartgen.checks.automatic import estimate
     from chartgen.composer.assembly import compose, compose_setup
     from chartgen.composer.library import Library, open_library
     from chartgen.composer.target import Target, load_target
@@ -72,7 +72,7 @@ __all__ = [
 # Module of each name. Modules are nouns and functions verbs, so neither shadows the other.
 _MODULES = {
     "checks": ["check", "validate"],
-    "checks.speed": ["estimate"],
+    "checks.automatic": ["estimate"],
     "composer.assembly": ["compose", "compose_setup"],
     "composer.library": ["Library", "open_library"],
     "composer.target": ["Target", "load_target"],

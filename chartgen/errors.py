@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Problem(NamedTuple):
@@ -72,6 +74,16 @@ class MissingToolError(ChartgenError):
     """A required program or cluster is missing, too old or unreachable (exit 3)."""
 
     exit_code = 3
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raise problems as one error, if there are any.
+
+    Raises:
+        ChartgenError: All of them.
+    """
+    if found := list(problems):
+        raise ChartgenError(found)
 
 
 def did_you_mean(word: str, known: Iterable[str], *, path: str = "") -> str:

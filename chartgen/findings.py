@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -44,6 +44,25 @@ class PartProblem(NamedTuple):
     line: int = 0
     is_satisfied: Callable[[str], bool] | None = None
     quote: str = ""
+
+
+class KeyProblem(NamedTuple):
+    """What a check of a job reports, before the file of the value is known.
+
+    Args:
+        key: The dotted key of the value to change first.
+        message: What is wrong, with the numbers in it.
+        hint: What to do instead: a working alternative where one is known; empty for the hint of the rule.
+        also: Keys that play a part; the finding is at the first of all that the user has set.
+        at: The key path of `key` where its dots are ambiguous, as below a list; the finding is at the nearest key
+            that the user has set.
+    """
+
+    key: str
+    message: str
+    hint: str = ""
+    also: tuple[str, ...] = ()
+    at: tuple[str | int, ...] = ()
 
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -89,6 +108,18 @@ class Rule(NamedTuple):
     def meaning(self) -> str:
         """The text that documents the rule; a docstring is read from its source if `python -OO` has removed it."""
         return self.about or " ".join((self.function.__doc__ or _docstring(self.function)).split())
+
+
+def rule(
+    source: str = "", severity: Severity = "error", **facts: Any
+) -> Callable[[Callable[..., Iterable[Any]]], Rule]:
+    """Return a decorator that makes a function a rule, as `Rule.of` does."""
+    return lambda function: Rule.of(function, source, severity, **facts)
+
+
+def rules_in(names: Mapping[str, Any]) -> tuple[Rule, ...]:
+    """Return the rules among the names of a module, in its order."""
+    return tuple(each for each in names.values() if isinstance(each, Rule))
 
 
 def _docstring(function: Callable[..., object]) -> str:

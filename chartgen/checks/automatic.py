@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chartgen.checks.job import Job
-from chartgen.checks.layouts import CHOICES, can_estimate, layout_values, layouts_of, searched, works
-from chartgen.checks.memory_fit import Change, changed, nested_values
+from chartgen.checks.job import Job, value_at
+from chartgen.checks.layouts import CHOICES, Layout, can_estimate, layout_values, layouts_of, searched, works
+from chartgen.checks.memory_fit import Change, changed, is_uneven, nested_values
+from chartgen.checks.speed import JobSpeed, speed_of
 from chartgen.checks.values import check_values, effective_values
+from chartgen.composer.composed import composed_chart
 from chartgen.composer.origin import Composed, origin_of
+from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, Problem
+from chartgen.estimator import Estimate
 from chartgen.findings import Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
@@ -36,12 +40,14 @@ class Decision:
         change: The keys that were chosen, with their numbers; nothing if the values had them all.
         step_seconds: Estimated time of a step in the chosen layout; None if not known.
         reason: Why chartgen chose: the keys that are `auto`, or what the layout of the preset was.
+        job: The job of the values, if it has been read.
     """
 
     values: Values
     change: Change
     step_seconds: float | None = None
     reason: str = ""
+    job: Job | None = None
 
     def __str__(self) -> str:
         sizes = {key.rpartition(".")[2] if "parallel" in key else key: value for key, value in self.change.items()}
@@ -77,7 +83,7 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
         words = tuple(key for key in CHOICES if _of_preset(values, key))
         reason = f"layout of the preset does not fit {job.world} {job.machine.gpu}"
     if not words:
-        return Decision(plain, {})
+        return Decision(plain, {}, job=job)
     if before and (kept := _kept(chart, job, words, before)):
         return _decision(plain, words, kept, None, reason)
     found = layouts_of(job, words)
@@ -88,7 +94,7 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
 
 def open_keys(values: Values) -> tuple[str, ...]:
     """Return the keys that values leave to chartgen with the word `auto`."""
-    return tuple(key for key in CHOICES if _at(values.data, key) == AUTO)
+    return tuple(key for key in CHOICES if value_at(values.data, key) == AUTO)
 
 
 def _is_misplaced(job: Job, values: Values) -> bool:
@@ -106,12 +112,6 @@ def _decision(values: Values, words: tuple[str, ...], layout: Change, seconds: f
     return Decision(replace(values, data=nested_values(change, values.data)), change, seconds, reason)
 
 
-def _at(data: Mapping[str, Any], key: str) -> Any:
-    head, _, name = key.partition(".")
-    found = data.get(head)
-    return found.get(name) if name and isinstance(found, Mapping) else None if name else found
-
-
 def _without(data: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
     """Return values without the keys that are `auto`, so that the chart's defaults count."""
     found = {key: value for key, value in data.items() if key not in words}
@@ -127,8 +127,8 @@ def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, A
         return None
     former = replace(job, values=effective_values(chart, old))
     if (
-        any(_at(former.values, key) != _at(job.values, key) for key in _BASIS)
-        or _at(former.values, "parallelism") == AUTO
+        any(value_at(former.values, key) != value_at(job.values, key) for key in _BASIS)
+        or value_at(former.values, "parallelism") == AUTO
     ):
         return None
     layout = {key: value for key, value in layout_values(former).items() if key.startswith(words)}
@@ -155,3 +155,76 @@ def _other_sizes(job: Job) -> tuple[list[int], list[int]]:
 
 def _fits_on(job: Job, words: tuple[str, ...], nodes: int) -> bool:
     return any(layout.fits for layout in searched(changed(job, {"nodes": nodes}), words))
+
+
+def readable_job(target: Target, values: Values) -> Job:
+    """Return the job that values describe on a target.
+
+    Raises:
+        ChartgenError: A value does not fit the schema.
+    """
+    chart = composed_chart("compose_interface", target)
+    if misfits := check_values(chart, values):
+        raise ChartgenError(misfits)
+    try:
+        values = decide(chart, values).values
+    except ChartgenError:  # a preset keeps its own layout then, which `check` reports
+        if open_keys(values):
+            raise
+    return Job(effective_values(chart, values), target)
+
+
+def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> list[Layout]:
+    """List the layouts of a model that pass every check and fit into memory, best guess first.
+
+    Precision and the global batch stay as the values have them. The values' own layout is one of the list when it
+    passes.
+
+    Args:
+        target: The target.
+        values: The user's layers: a model, and a machine type where it is not the target's first.
+        gpus: GPUs of the run; None = those of the values.
+
+    Raises:
+        ChartgenError: A value does not fit the schema, the GPUs are not whole machines, or the memory of the program or
+            the GPU is not known.
+    """
+    job = readable_job(target, values)
+    return layouts_of(job if gpus is None else _on(job, gpus))
+
+
+def _on(job: Job, gpus: int) -> Job:
+    """Return the job on a number of GPUs: whole machines, or a part of one."""
+    size = job.machine.gpus
+    if gpus < 1 or (gpus > size and gpus % size):
+        near = [number for number in (gpus // size * size, (gpus // size + 1) * size) if number > 0] or [size]
+        message = f"{gpus} GPUs are not whole machines of {size}"
+        raise ChartgenError(Problem(message, hint=f"nearest: {' or '.join(map(str, near))}"))
+    return changed(job, {"nodes": max(gpus // size, 1), "gpusPerNode": min(gpus, size)})
+
+
+def estimate(target: Target, values: Values) -> Estimate:
+    """Estimate how fast a job will train, without a cluster.
+
+    Raises:
+        ChartgenError: No figure can be given: for the program, the model, the GPU or the precision, or because sizes do
+            not divide each other.
+    """
+    found = speed_on(target, values)
+    if found.estimate is None:
+        hint = "run a few steps: `chartgen metrics` reads the speed from the log"
+        raise ChartgenError(Problem(f"no estimate for target {target.name}: {found.reason}", hint=hint))
+    return found.estimate
+
+
+def speed_on(target: Target, values: Values) -> JobSpeed:
+    """Return the estimated speed of a job, or the reason why it has none.
+
+    Raises:
+        ChartgenError: A value does not fit the schema.
+    """
+    job = readable_job(target, values)
+    if is_uneven(job):
+        reason = "sizes of the layout do not divide each other; `chartgen check` reports them"
+        return JobSpeed(target.name, job.machine.name, job.machine.gpu, job.world, 0, None, reason)
+    return speed_of(job)

@@ -6,28 +6,26 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import KeyProblem
-from chartgen.checks.evaluation import Scope, value
-from chartgen.checks.images import can, release_in, release_of
-from chartgen.checks.job import Job
+from chartgen.checks.job import RUNS, Job
+from chartgen.checks.rules import Scope, value
 from chartgen.composer.slots import parse_slot
-from chartgen.data.compatibility import lock, version, within
-from chartgen.findings import Rule
+from chartgen.data.compatibility import lock, release_in, version, within
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.helm.yaml import read_text
 
 _VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
 _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
 
 
-def fragments(job: Job) -> set[str]:
-    """Return the names of the fragments of the job's chart."""
-    return {fragment.name for fragment in job.target.fragments}
-
-
+@rule(
+    "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
+    tasks=RUNS,
+    remedy="`network.pluginVersion`: use one of …",
+)
 def plugin_and_daemon(job: Job) -> Iterator[KeyProblem]:
     """Each version of a GPUDirect plugin works with one version of its daemon; others hang or fall back to TCP."""
     rows = _pairs(job)
-    plugin, daemon = (job.values.get("network", {}).get(key, "") for key in ("pluginVersion", "daemonVersion"))
+    plugin, daemon = (job.network.get(key, "") for key in ("pluginVersion", "daemonVersion"))
     own = next((row for row in rows if row["plugin"] == plugin), None)
     if rows and own is None:
         message = f"the daemon of version {plugin} is not known"
@@ -40,18 +38,24 @@ def plugin_and_daemon(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("network.daemonVersion", message, hint, ("network.pluginVersion",))
 
 
+@rule(
+    "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh",
+    tasks=RUNS,
+    remedy="`network.ncclBuildType`: leave it empty",
+)
 def build_of_nccl(job: Job) -> Iterator[KeyProblem]:
     """Installers of GPUDirect-TCPXO contain several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
-    network = job.values.get("network", {})
+    network = job.network
     own = next((row for row in _pairs(job) if row["plugin"] == network.get("pluginVersion")), {"build": ""})
     if network.get("ncclBuildType") and "build" not in own:
         message = f"plugin {own['plugin']} has one NCCL only"
         yield KeyProblem("network.ncclBuildType", message, "leave it empty", ("network.pluginVersion",))
 
 
+@rule("NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=RUNS)
 def plugin_and_cuda(job: Job) -> Iterator[KeyProblem]:
     """A plugin that links another CUDA runtime than the image's cannot be loaded, and NCCL falls back to TCP."""
-    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    plugin = job.network.get("pluginVersion", "")
     own = next((row for row in _pairs(job) if row["plugin"] == plugin and "cuda" in row), None)
     release, cuda = _cuda(job)
     if not own or cuda in (0, own["cuda"]):
@@ -60,7 +64,7 @@ def plugin_and_cuda(job: Job) -> Iterator[KeyProblem]:
     message = f"{plugin} needs CUDA {own['cuda']}, and {release} has CUDA {cuda}"
     pair = f"{newest['plugin']} with network.daemonVersion {newest['daemons'][-1]}"
     hint = f"use {pair}, or an image with CUDA {own['cuda']}"
-    yield KeyProblem("network.pluginVersion", message, hint, (f"launchers.{job.launcher.name}.image",))
+    yield KeyProblem("network.pluginVersion", message, hint, (job.key("image"),))
 
 
 def _cuda(job: Job) -> tuple[str, int]:
@@ -72,32 +76,39 @@ def _cuda(job: Job) -> tuple[str, int]:
     return "", 0
 
 
+@rule(
+    "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
+    tasks=RUNS,
+    remedy='`env.…`: use env.…: "…", or another plugin',
+)
 def settings_of_the_plugin(job: Job) -> Iterator[KeyProblem]:
     """A plugin checks NCCL's settings at the start and ends the run if one differs from those tuned for its version."""
     env = job.values["env"]
     if _CHECKER in env:  # the user chose another set of settings
         return
     made = {**_fragment_variables(job), **env}
-    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    plugin = job.network.get("pluginVersion", "")
     for row in lock()["settings"]:
         name, wanted = row["name"], row["value"]
-        if row["fragment"] in fragments(job) and within(row, plugin) and made.get(name, wanted) != wanted:
+        if row["fragment"] in job.fragments and within(row, plugin) and made.get(name, wanted) != wanted:
             also = ("network.pluginVersion",)
             message = f"{made[name]} is refused by plugin {plugin}, which wants {wanted}"
             yield KeyProblem(f"env.{name}", message, f'use env.{name}: "{wanted}", or another plugin', also)
 
 
+@rule("NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md")
 def program_of_the_image(job: Job) -> Iterator[KeyProblem]:
     """NVIDIA's images no longer contain a launcher's program from a certain release on."""
     for row in lock()["images"]:
-        release = release_of(job, row["image"])
+        release = job.release(row["image"])
         if row["launcher"] == job.launcher.name and release and version(release) > version(row["newest"]):
-            key = f"launchers.{job.launcher.name}.image"
+            key = job.key("image")
             message = f"{job.image} does not contain {job.launcher.program}"
             hint = f"use nvcr.io/{row['image']}:{row['newest']} or older, or launcher megatron-lm"
             yield KeyProblem(key, message, hint, ("launcher",))
 
 
+@rule("nvidia.github.io/TransformerEngine, Datatype and hardware support matrix")
 def precision_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
     """GPUs compute in the number formats of their generation only: FP8 came with Hopper, NVFP4 with Blackwell."""
     gpu, wanted = job.machine.model, job.values["precision"]
@@ -108,6 +119,7 @@ def precision_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("precision", message, hint, ("machineType",))
 
 
+@rule("AI-Hypercomputer/gpu-recipes @ 2e1fd5e, training/a4x", tasks=RUNS)
 def image_of_the_processor(job: Job) -> Iterator[KeyProblem]:
     """Machines with Arm processors do not start images that are built for x86 alone."""
     for row in lock()["arm64"] if job.machine.labels.get("kubernetes.io/arch") == "arm64" else ():
@@ -115,9 +127,10 @@ def image_of_the_processor(job: Job) -> Iterator[KeyProblem]:
         if release and version(release) < version(row["from"]):
             message = f"{job.image} is not known to run on the Arm processors of {job.machine.name}"
             hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
-            yield KeyProblem(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+            yield KeyProblem(job.key("image"), message, hint, ("machineType",))
 
 
+@rule("NVIDIA, Blackwell Compatibility Guide 12.9", tasks=RUNS)
 def image_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
     """Blackwell GPUs do not run images with CUDA 12.7 or older."""
     gpu = job.machine.model
@@ -128,9 +141,10 @@ def image_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
         if version(release) < version(row["from"]):
             message = f"{job.image} is older than CUDA {row['cuda']}, the first with code for {gpu.model}"
             hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
-            yield KeyProblem(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+            yield KeyProblem(job.key("image"), message, hint, ("machineType",))
 
 
+@rule("chartgen/data/compat.yaml, gpus", "unchecked", tasks=RUNS)
 def gpu_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """The CUDA of an image that the lock does not know may have no code for Blackwell GPUs."""
     gpu = job.machine.model
@@ -138,50 +152,53 @@ def gpu_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     if gpu and rows and job.image and not any(release_in(job.image, row["image"]) for row in rows):
         message = f"not checked whether {job.image} has code for {gpu.model}: its CUDA is not known"
         hint = f"it needs CUDA {rows[0]['cuda']} or newer; run it on one machine first"
-        yield KeyProblem(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+        yield KeyProblem(job.key("image"), message, hint, ("machineType",))
 
 
+@rule("chartgen/data/compat.yaml, arm64", "unchecked", tasks=RUNS)
 def processor_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """An image that the lock does not know may be built for x86 alone, and does not start on Arm processors."""
     rows = lock()["arm64"] if job.machine.labels.get("kubernetes.io/arch") == "arm64" and job.image else ()
     if rows and not any(release_in(job.image, row["image"]) for row in rows):
         message = f"not checked whether {job.image} runs on the Arm processors of {job.machine.name}"
         hint = "compare the architectures that its registry lists"
-        yield KeyProblem(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+        yield KeyProblem(job.key("image"), message, hint, ("machineType",))
 
 
+@rule("NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md")
 def precision_of_the_image(job: Job) -> Iterator[KeyProblem]:
     """The Megatron of NVIDIA's images supports MXFP8 and NVFP4 from certain releases on."""
     for row in _formats(job):
-        if can(job, row["feature"]) is False:
+        if job.can(row["feature"]) is False:
             hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
-            yield KeyProblem(
-                f"launchers.{job.launcher.name}.image", f"{job.image} has no {row['feature']}", hint, ("precision",)
-            )
+            yield KeyProblem(job.key("image"), f"{job.image} has no {row['feature']}", hint, ("precision",))
 
 
+@rule("chartgen/data/compat.yaml, features", "unchecked")
 def precision_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """The number formats of an image that is not NVIDIA's are unknown until it runs."""
     for row in _formats(job):
-        if can(job, row["feature"]) is None:
+        if job.can(row["feature"]) is None:
             message = f"not checked whether {job.image} has {row['feature']}: its release is not known"
             hint = f"it needs the Megatron of nvcr.io/{row['image']}:{row['from']} or newer"
-            yield KeyProblem("precision", message, hint, (f"launchers.{job.launcher.name}.image",))
+            yield KeyProblem("precision", message, hint, (job.key("image"),))
 
 
+@rule("NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md")
 def launcher_of_spares(job: Job) -> Iterator[KeyProblem]:
     """Hot spares need ft_launcher of nvidia-resiliency-ext 0.6, which NVIDIA's images contain from a release on."""
-    if job.values["run"]["spares"] and can(job, "ft_launcher") is False:
+    if job.values["run"]["spares"] and job.can("ft_launcher") is False:
         hint = "use nvcr.io/nvidia/nemo:26.06 or newer, or run.spares 0"
-        also = (f"launchers.{job.launcher.name}.image",)
+        also = (job.key("image"),)
         yield KeyProblem("run.spares", f"{job.image} does not contain ft_launcher", hint, also)
 
 
+@rule("chartgen/data/compat.yaml, features", "unchecked")
 def spares_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """Whether an image that is not NVIDIA's contains ft_launcher is unknown until it runs."""
-    if job.values["run"]["spares"] and can(job, "ft_launcher") is None:
+    if job.values["run"]["spares"] and job.can("ft_launcher") is None:
         hint = "it needs nvidia-resiliency-ext 0.6 or newer"
-        also = (f"launchers.{job.launcher.name}.image",)
+        also = (job.key("image"),)
         yield KeyProblem("run.spares", f"not checked whether {job.image} contains ft_launcher", hint, also)
 
 
@@ -217,7 +234,7 @@ def uses(job: Job, fragment: str) -> bool:
 
 
 def _pairs(job: Job) -> list[dict[str, Any]]:
-    return next((rows for name, rows in lock()["plugins"].items() if name in fragments(job)), [])
+    return next((rows for name, rows in lock()["plugins"].items() if name in job.fragments), [])
 
 
 def _fragment_variables(job: Job) -> dict[str, str]:
@@ -233,35 +250,4 @@ def _fragment_variables(job: Job) -> dict[str, str]:
     return {name: value for text in texts for name, value in _VARIABLE.findall(text) if "{{" not in value}
 
 
-_RUNS = ("train", "test")
-COMPAT = (
-    Rule.of(
-        plugin_and_daemon,
-        "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
-        tasks=_RUNS,
-        remedy="`network.pluginVersion`: use one of …",
-    ),
-    Rule.of(
-        build_of_nccl,
-        "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh",
-        tasks=_RUNS,
-        remedy="`network.ncclBuildType`: leave it empty",
-    ),
-    Rule.of(plugin_and_cuda, "NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS),
-    Rule.of(
-        settings_of_the_plugin,
-        "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
-        tasks=_RUNS,
-        remedy='`env.…`: use env.…: "…", or another plugin',
-    ),
-    Rule.of(program_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
-    Rule.of(image_of_the_processor, "AI-Hypercomputer/gpu-recipes @ 2e1fd5e, training/a4x", tasks=_RUNS),
-    Rule.of(image_of_the_gpu, "NVIDIA, Blackwell Compatibility Guide 12.9", tasks=_RUNS),
-    Rule.of(gpu_of_an_unknown_image, "chartgen/data/compat.yaml, gpus", "unchecked", tasks=_RUNS),
-    Rule.of(processor_of_an_unknown_image, "chartgen/data/compat.yaml, arm64", "unchecked", tasks=_RUNS),
-    Rule.of(precision_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
-    Rule.of(precision_of_an_unknown_image, "chartgen/data/compat.yaml, features", "unchecked"),
-    Rule.of(launcher_of_spares, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
-    Rule.of(spares_of_an_unknown_image, "chartgen/data/compat.yaml, features", "unchecked"),
-    Rule.of(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
-)
+COMPAT = rules_in(globals())

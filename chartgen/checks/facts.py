@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from pathlib import PurePosixPath
 from typing import Any
 
-from chartgen.checks.images import release_in
-from chartgen.checks.job import Job
+from chartgen.checks.job import Job, value_at
 from chartgen.composer.expressions import LARGEST
 from chartgen.composer.rule_facts import PORTABLE
+from chartgen.data.compatibility import release_in
 
 # Keys that do not reach a recipe with a model of its own, where the same program also takes the model of the values.
 _OF_THE_MODEL = ("model", "precision", "sequenceLength", "recompute")
@@ -71,11 +70,6 @@ def _config(job: Job) -> dict[str, Any]:
     return job.own.get("config") or {}
 
 
-def _requested(job: Job) -> dict[str, str]:
-    resources = job.own.get("resources") or {}
-    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-
-
 def _given(job: Job) -> list[str]:
     values = {**job.values, "recompute": job.recompute.granularity}
     # a program that takes the batch of each process has that of all
@@ -84,13 +78,8 @@ def _given(job: Job) -> list[str]:
     return [
         key
         for key, usual in sorted(PORTABLE.items())
-        if _value(values, key) != usual and not re.search(rf"\$\(({names.get(key, key)})\)", arguments)
+        if value_at(values, key) != usual and not re.search(rf"\$\(({names.get(key, key)})\)", arguments)
     ]
-
-
-def _value(values: dict[str, Any], key: str) -> Any:
-    section, _, name = key.partition(".")
-    return values[section].get(name) if name else values[section]
 
 
 def _overridden(job: Job) -> list[dict[str, str]]:
@@ -180,7 +169,7 @@ FACTS: dict[str, Callable[[Job], Any]] = {
         (job.own.get("release") or release_in(job.image, "nvidia/nemo") or "0").replace(".", "")
     ),
     "own": lambda job: job.own,
-    "requested": _requested,
+    "requested": lambda job: job.requested,
     "stepPatterns": lambda job: job.own.get("metrics") or job.launcher.step_line.get("find", []),
     "given": _given,
     "overridden": _overridden,
@@ -189,5 +178,4 @@ FACTS: dict[str, Callable[[Job], Any]] = {
     "iterations": lambda job: _matching(job, _ITERATIONS),
     "knownNames": lambda _: NAMES,
     "unknownNames": _unknown_names,
-    "measures": lambda job: PurePosixPath(job.own.get("binary") or "").name.partition("_perf")[0],
 }

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from chartgen.checks.claim import KeyProblem
-from chartgen.checks.compatibility import fragments
-from chartgen.checks.job import Job
+from chartgen.checks.job import RUNS, TASKS, Job
 from chartgen.composer.library import BUILTIN
 from chartgen.errors import did_you_mean
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.helm.yaml import dotted, read_text
 
 _COMMON = BUILTIN / "workloads" / "common"
@@ -24,12 +22,17 @@ _ENTRY = re.compile(r"^- \{?name: ([A-Z_]+)", re.MULTILINE)
 _SET = re.compile(r"(?:^|[ \t])([A-Z][A-Z_]+)=(?!\S*\$\{?\1\b)", re.MULTILINE)
 
 
+_POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"
+
+
+@rule(_POD, "warning")
 def paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
     """A run reads its input from its storage; outside every mount, pods contain only the files of the image."""
     if job.launcher.task == "train":
         yield from _unmounted(job, "so only a file of the image can be there")
 
 
+@rule(_POD, tasks=("data",))
 def written_paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
     """Files that a program fetches or prepares outside every mount are lost with its pod."""
     if job.launcher.task == "data":
@@ -37,15 +40,12 @@ def written_paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
 
 
 def _unmounted(job: Job, why: str) -> Iterator[KeyProblem]:
-    mounts = sorted({f"/{role}" for role in job.values["storage"]} | _own_mounts(job))
+    own = {mount["mountPath"] for mount in job.values["extraVolumeMounts"]}
+    mounts = sorted({f"/{role}" for role in job.values["storage"]} | own)
     for key, path in _paths(job).items():
         if not any(PurePosixPath(path).is_relative_to(mount) for mount in mounts):
             message = f"{path} is in no mount of the pod ({', '.join(mounts)}), {why}"
             yield KeyProblem(key, message, "use a path below /data, or mount a volume there with extraVolumeMounts")
-
-
-def _own_mounts(job: Job) -> set[str]:
-    return {mount["mountPath"] for mount in job.values["extraVolumeMounts"]}
 
 
 def _paths(job: Job) -> dict[str, str]:
@@ -63,6 +63,11 @@ def _paths(job: Job) -> dict[str, str]:
     return {key: path for key, path in paths.items() if used[key] and path}
 
 
+@rule(
+    "NVIDIA/Megatron-LM core_v0.19.0, tools/preprocess_data.py",
+    tasks=("train", "data"),
+    remedy="`data.name`: use … or give its name alone",
+)
 def names_of_data_sets(job: Job) -> Iterator[KeyProblem]:
     """A data set is named without its file endings: programs add _text_document and .bin or .idx to the name."""
     name = job.values["data"]["name"]
@@ -72,13 +77,14 @@ def names_of_data_sets(job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem("data.name", message, f"use {name[: ends.start()]}" if ends.start() else "give its name alone")
 
 
+@rule("chartgen/library/workloads, the variables that templates set", tasks=TASKS, remedy="remove it")
 def variables_of_the_start(job: Job) -> Iterator[KeyProblem]:
     """The chart sets the variables that number pods and ranks and connect them; another value splits the run."""
     given = [(key, name) for key in ("env", "secretEnv") for name in job.values[key]]
     own = reserved(job.target.library.find("workload", job.kind)) if given else frozenset()
     for key, name in given:
         if name in own:
-            yield KeyProblem(f"{key}.{name}", "is set by the chart for each pod and process", "remove it")
+            yield KeyProblem(f"{key}.{name}", "is set by the chart for each pod and process")
 
 
 @lru_cache(maxsize=8)
@@ -98,9 +104,10 @@ _TORCHRUN = frozenset(
 )
 
 
+@rule("kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=RUNS)
 def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
     """Kueue places a run by the levels of the queue's topology from the setup chart; with another level it waits."""
-    if "kueue" not in fragments(job):
+    if "kueue" not in job.fragments:
         return
     topology, known = job.values["topology"], job.values["setup"]["topologyLevels"]
     placed = topology["mode"] in ("required", "preferred")
@@ -111,9 +118,10 @@ def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
 
 
+@rule("chartgen/library/workloads/common/templates/_settings.tpl, quota", "warning", tasks=RUNS)
 def machine_types_of_the_quota(job: Job) -> Iterator[KeyProblem]:
     """A map of `setup.quota.resources` is for the machine type of its name; the queue has nothing of an unknown one."""
-    if "kueue" not in fragments(job):
+    if "kueue" not in job.fragments:
         return
     known = job.target.machines
     for name, value in (job.values["setup"]["quota"]["resources"] or {}).items():
@@ -123,28 +131,4 @@ def machine_types_of_the_quota(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem(dotted(at), "is not a machine type of the target", hint, at=at)
 
 
-_POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"
-_ALL = ("train", "data", "test")
-INPUTS = (
-    Rule.of(paths_are_mounted, _POD, "warning"),
-    Rule.of(written_paths_are_mounted, _POD, tasks=("data",)),
-    Rule.of(
-        names_of_data_sets,
-        "NVIDIA/Megatron-LM core_v0.19.0, tools/preprocess_data.py",
-        tasks=("train", "data"),
-        remedy="`data.name`: use … or give its name alone",
-    ),
-    Rule.of(
-        variables_of_the_start,
-        "chartgen/library/workloads, the variables that templates set",
-        tasks=_ALL,
-        remedy="remove it",
-    ),
-    Rule.of(
-        machine_types_of_the_quota,
-        "chartgen/library/workloads/common/templates/_settings.tpl, quota",
-        "warning",
-        tasks=("train", "test"),
-    ),
-    Rule.of(levels_of_the_topology, "kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test")),
-)
+INPUTS = rules_in(globals())

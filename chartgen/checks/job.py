@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, wraps
+from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
+from chartgen.checks.values import effective_values
 from chartgen.composer.launcher import Launcher
+from chartgen.composer.origin import Composed, origin_of
 from chartgen.composer.target import Machine, Target
 from chartgen.composer.workload import Workload, load_workload
+from chartgen.data.compatibility import lock, release_in, version
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values
 
 _DIGITS = frozenset("0123456789.")
+T = TypeVar("T")
+# The tasks of launchers whose programs use GPUs, and of all.
+RUNS, TASKS = ("train", "test"), ("train", "data", "test")
 
 
 class Recompute(NamedTuple):
@@ -35,11 +46,13 @@ class Job:
     Args:
         values: The effective values: the chart's defaults with the user's over them; they fit the schema.
         workload: The workload kind of its chart; empty = the target's own.
+        known: What functions with `once` have returned for it.
     """
 
     values: dict[str, Any]
     target: Target
     workload: str = ""
+    known: dict[Callable[[Job], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def machine(self) -> Machine:
@@ -56,21 +69,20 @@ class Job:
         """The workload kind, such as job or jobset."""
         return self.workload or self.target.workload
 
-    @cached_property
-    def by_mpirun(self) -> bool:
-        """Whether mpirun starts the processes; torchrun does for all other kinds."""
-        return self.workload_kind.extends == "mpi"
-
-    @cached_property
+    @property
     def workload_kind(self) -> Workload:
         """The definition of its kind."""
-        return load_workload(self.target.library.find("workload", self.kind))
+        return _workload(self.target.library.find("workload", self.kind))
 
     @property
     def own(self) -> dict[str, Any]:
         """The values of the program alone: `launchers.<name>`."""
         found: dict[str, Any] = self.values["launchers"][self.launcher.name]
         return found
+
+    def key(self, name: str) -> str:
+        """Return the dotted key of one of these values."""
+        return f"launchers.{self.launcher.name}.{name}"
 
     @property
     def trains(self) -> bool:
@@ -82,7 +94,7 @@ class Job:
         """Whether the values of `model` describe the model; a program or recipe of the user's brings its own."""
         return not (self.launcher.own_model and self.own.get(self.launcher.own_model))
 
-    @property
+    @cached_property
     def image(self) -> str:
         """The program's image; empty when neither the values nor the launcher set it."""
         own = self.values["launchers"]
@@ -90,6 +102,53 @@ class Job:
         partner = next((launcher for launcher in self.target.launchers if launcher.name == self.launcher.same_as), None)
         borrowed = (own[partner.name].get("image") or partner.image) if partner else ""
         return str(own[name].get("image") or self.launcher.image or borrowed)
+
+    def release(self, image: str) -> str:
+        """Return the release of the image; empty for another image, or with the user's own program.
+
+        Args:
+            image: The image's name without its registry, such as nvidia/nemo.
+        """
+        return "" if self.own.get("program") else release_in(self.image, image)
+
+    def can(self, feature: str) -> bool | None:
+        """Report whether the image's Megatron is new enough for a feature of the lock; None if that is unknown."""
+        (row,) = (row for row in lock()["features"] if row["feature"] == feature)
+        release = self.release(row["image"])
+        return version(release) >= version(row["from"]) if release else None
+
+    @cached_property
+    def fragments(self) -> set[str]:
+        """The names of the fragments of its chart."""
+        return {fragment.name for fragment in self.target.fragments}
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """The values of the network; empty for a target without them."""
+        found: dict[str, Any] = self.values.get("network", {})
+        return found
+
+    def resources(self, kind: str) -> dict[str, str]:
+        """Return the `requests` or `limits` of the program."""
+        return (self.own.get("resources") or {}).get(kind) or {}
+
+    @property
+    def requested(self) -> dict[str, str]:
+        """What the program requests: a limit counts as a request if no request is set."""
+        return {**self.resources("limits"), **self.resources("requests")}
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The program's own options by their last name, with underscores: from `config`, then from `args`.
+
+        An option without a value counts as True, and a part of a tree too when anything is in it.
+        """
+        found = dict(_leaves(self.own.get("config") or {}))
+        for text, following in pairwise([*map(str, self.own.get("args") or ()), "--"]):
+            name, given, value = text.lstrip("-+").partition("=")
+            apart = text.startswith("--") and not following.startswith("-")
+            found[_plain(name)] = value if given else following if apart else True
+        return found
 
     @property
     def nodes(self) -> int:
@@ -121,7 +180,7 @@ class Job:
     @property
     def pipeline_layers(self) -> int:
         """Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too."""
-        config = self.values["launchers"][self.launcher.name].get("config", {})
+        config = self.own.get("config", {})
         nested = config.get("model", {})
         names = [f"account-for-{part}-in-pipeline-split" for part in ("embedding", "loss")]
         given = (
@@ -134,8 +193,7 @@ class Job:
 
         Numbers with a point are text where `--set` gave them.
         """
-        section, _, name = key.partition(".")
-        found = self.values[section].get(name)
+        found = value_at(self.values, key)
         return float(found) if isinstance(found, str) and found[:1] in _DIGITS else found
 
     def setting(self, key: str) -> Any:
@@ -186,6 +244,14 @@ class Job:
         return micro_batches(self.values, self.world)
 
 
+def job_of(chart: Chart, values: Values) -> Job | None:
+    """Return the job that values which fit the schema describe; None for setup charts, and where it is not known."""
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed) or origin.setup:
+        return None
+    return Job(effective_values(chart, values), origin.target, origin.workload)
+
+
 def model_parallel(values: dict[str, Any]) -> int:
     """Return how many GPUs share one copy of the model for one part of a batch: TP x PP x CP."""
     return prod(int(values["parallelism"][name]) for name in ("tensor", "pipeline", "context"))
@@ -205,3 +271,42 @@ def global_batch(values: dict[str, Any], world: int) -> int:
 def micro_batches(values: dict[str, Any], world: int) -> int:
     """Return how many micro-batches a pipeline handles in one step."""
     return global_batch(values, world) // (int(values["batch"]["micro"]) * data_parallel(values, world))
+
+
+def value_at(values: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a dotted key of one or two parts; None if the values lack it."""
+    head, _, name = key.partition(".")
+    found = values.get(head)
+    return found.get(name) if name and isinstance(found, Mapping) else None if name else found
+
+
+def once(function: Callable[[Job], T]) -> Callable[[Job], T]:
+    """Compute what a function returns for a job only once, since a job never changes."""
+
+    @wraps(function)
+    def remembered(job: Job) -> T:
+        if function not in job.known:
+            job.known[function] = function(job)
+        found: T = job.known[function]
+        return found
+
+    return remembered
+
+
+@lru_cache(maxsize=64)
+def _workload(path: Path) -> Workload:
+    return load_workload(path)
+
+
+def _leaves(tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield _plain(name), True
+            yield from _leaves(value)
+        else:
+            yield _plain(name), value
+
+
+@lru_cache(maxsize=1024)
+def _plain(name: str) -> str:
+    return name.rpartition(".")[2].replace("-", "_").lower()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from chartgen.checks.claim import KeyProblem
-from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
 from chartgen.data.program_options import Options, options_of
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.helm.yaml import Keys
 
 # Below these, NeMo's configuration contains names of other libraries.
 _FREE = re.compile(r".*(kwargs|_params|_cfg|_config|data_prefix)$")
 _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+_SOURCE = "chartgen/data/options.yaml: the programs' repositories, by release of the image"
 
 
 class Given(NamedTuple):
@@ -31,37 +33,48 @@ class Given(NamedTuple):
 _HYDRA = ("nemo-1", "megatron-bridge")
 
 
+@rule(_SOURCE, "warning", remedy="did you mean …? or remove it, or use an image whose program has it")
 def options_of_the_program(job: Job) -> Iterator[KeyProblem]:
     """A program stops at the start at an option that it does not know, or ignores the option and trains without it."""
-    known = options_of(job.launcher.name)
-    if known is None or _is_another(job):
+    known, options = options_of(job.launcher.name), list(_given(job))
+    if known is None or _is_another(job) or not options:
         return
-    release = release_of(job, "nvidia/nemo")
-    taken = known.for_release(release) or known.ever
-    for option in _given(job):
+    release = job.release("nvidia/nemo")
+    taken, where = _taken(job.launcher.name, release), job.image
+    if not taken:
+        taken, where = known.ever, "any image that is known"
+    for option in options:
         if not _has(job, taken, option.name):
-            where = job.image if known.for_release(release) else "any image that is known"
             message = f"{PurePosixPath(job.launcher.program).name} has no option {option.name} in {where}"
             yield KeyProblem(option.key, message, _hint(job, taken, option.name), at=option.at)
 
 
+@rule(
+    _SOURCE,
+    "unchecked",
+    remedy="`….config`: `….program`: compare them with the program; nvcr.io/nvidia/nemo has it from … to … or ",
+)
 def options_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """The options of an unknown image's program are not known, where they differ between known releases."""
     if not job.launcher.program:  # a program of the user's, whose options nobody else can know
         return
-    known = options_of(job.launcher.name)
-    options, own = list(_given(job)), f"launchers.{job.launcher.name}"
+    known, options = options_of(job.launcher.name), list(_given(job))
     if options and (known is None or _is_another(job)):
         message = f"options were not checked: what {_program(job)} takes is not known"
-        yield KeyProblem(
-            f"{own}.config" if known is None else f"{own}.program", message, "compare them with the program"
-        )
-    if known is None or _is_another(job) or known.for_release(release_of(job, "nvidia/nemo")):
+        key = job.key("config" if known is None else "program")
+        yield KeyProblem(key, message, "compare them with the program")
+    if known is None or _is_another(job) or job.release("nvidia/nemo") in known.releases:
         return
     for option in options:
         if _has(job, known.ever, option.name) and not _has(job, known.always, option.name):
             message = f"not checked: {option.name} is in some releases, and the one of {job.image} is not known"
-            yield KeyProblem(option.key, message, _since(known, option.name), (f"{own}.image",), option.at)
+            yield KeyProblem(option.key, message, _since(known, option.name), (job.key("image"),), option.at)
+
+
+@lru_cache(maxsize=64)
+def _taken(launcher: str, release: str) -> frozenset[str]:
+    known = options_of(launcher)
+    return known.for_release(release) if known else frozenset()
 
 
 def _since(known: Options, name: str) -> str:
@@ -89,16 +102,15 @@ def _has(job: Job, taken: frozenset[str], name: str) -> bool:
 
 
 def _given(job: Job) -> Iterator[Given]:
-    own = f"launchers.{job.launcher.name}"
     start: Keys = ("launchers", job.launcher.name)
-    yield from _leaves(job.own.get("config") or {}, f"{own}.config", (*start, "config"))
+    yield from _leaves(job.own.get("config") or {}, job.key("config"), (*start, "config"))
     hydra = job.launcher.name in _HYDRA
     for text in map(str, job.own.get("args") or ()):
         name = text.lstrip("+~-").partition("=")[0]
         if hydra and "=" in text and not any(map(_FREE.fullmatch, name.split(".")[:-1])):
-            yield Given(name.rpartition(".")[2], f"{own}.args", (*start, "args"))
+            yield Given(name.rpartition(".")[2], job.key("args"), (*start, "args"))
         elif not hydra and re.fullmatch(r"--[a-z].*", text):
-            yield Given(name, f"{own}.args", (*start, "args"))
+            yield Given(name, job.key("args"), (*start, "args"))
 
 
 def _leaves(tree: dict[str, Any], key: str, at: Keys) -> Iterator[Given]:
@@ -125,18 +137,4 @@ def _hint(job: Job, taken: frozenset[str], name: str) -> str:
     return f"did you mean {' or '.join(words)}?" if words else "remove it, or use an image whose program has it"
 
 
-_SOURCE = "chartgen/data/options.yaml: the programs' repositories, by release of the image"
-KNOWN = (
-    Rule.of(
-        options_of_the_program,
-        _SOURCE,
-        "warning",
-        remedy="did you mean …? or remove it, or use an image whose program has it",
-    ),
-    Rule.of(
-        options_of_an_unknown_image,
-        _SOURCE,
-        "unchecked",
-        remedy=("`….config`: `….program`: compare them with the program; nvcr.io/nvidia/nemo has it from … to … or "),
-    ),
-)
+KNOWN = rules_in(globals())

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import KeyProblem
-from chartgen.checks.compatibility import fragments, uses
-from chartgen.checks.job import Job
+from chartgen.checks.compatibility import uses
+from chartgen.checks.job import RUNS, Job
 from chartgen.data.compatibility import lock
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 
 _CLAIMS = "resourceClaims.yaml"
 
 
+@rule(
+    "kubernetes-sigs/kueue v0.19.2, config/components/manager/controller_manager_config.yaml",
+    "warning",
+    tasks=RUNS,
+    remedy="`queue.name`: check that … in Kueue's ConfigMap kueue-manager-config (chartgen doctor looks it up)",
+)
 def kueue_integration(job: Job) -> Iterator[KeyProblem]:
     """Kueue queues only the kinds in its configuration, and newer versions list fewer of them by default."""
     for row in lock()["integrations"]:
@@ -22,6 +27,12 @@ def kueue_integration(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem("queue.name", message, _step(f"integrations.frameworks lists {row['framework']}"))
 
 
+@rule(
+    "kubernetes-sigs/kueue v0.19.2, pkg/dra/claims.go",
+    "warning",
+    tasks=RUNS,
+    remedy="`queue.name`: …; add the mapped resources to setup.quota.resources",
+)
 def kueue_device_classes(job: Job) -> Iterator[KeyProblem]:
     """Kueue does not admit a run that claims devices of a class which its configuration does not map to a resource."""
     claiming = [each for each in job.target.fragments if (each.path / _CLAIMS).is_file() and uses(job, each.name)]
@@ -35,6 +46,11 @@ def kueue_device_classes(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem("queue.name", message, f"{step}; add the mapped resources to setup.quota.resources")
 
 
+@rule(
+    "kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption",
+    "warning",
+    remedy="`checkpoint.enabled`: use true, or change preemption.…",
+)
 def evicted_runs_save(job: Job) -> Iterator[KeyProblem]:
     """A run that saves nothing loses all its steps when a waiting run of no higher priority evicts it."""
     if _queued(job) and "checkpoint.enabled" in job.launcher.owns and not job.values["checkpoint"]["enabled"]:
@@ -63,34 +79,11 @@ def _counts_more(job: Job) -> bool:
 
 
 def _queued(job: Job) -> bool:
-    return "kueue" in fragments(job) and bool(job.values["queue"]["name"])
+    return "kueue" in job.fragments and bool(job.values["queue"]["name"])
 
 
 def _step(what: str) -> str:
     return f"check that {what} in Kueue's ConfigMap kueue-manager-config (chartgen doctor looks it up)"
 
 
-_RUNS = ("train", "test")
-KUEUE = (
-    Rule.of(
-        kueue_integration,
-        "kubernetes-sigs/kueue v0.19.2, config/components/manager/controller_manager_config.yaml",
-        "warning",
-        tasks=_RUNS,
-        remedy=("`queue.name`: check that … in Kueue's ConfigMap kueue-manager-config (chartgen doctor looks it up)"),
-    ),
-    Rule.of(
-        kueue_device_classes,
-        "kubernetes-sigs/kueue v0.19.2, pkg/dra/claims.go",
-        "warning",
-        tasks=_RUNS,
-        remedy="`queue.name`: …; add the mapped resources to setup.quota.resources",
-    ),
-    Rule.of(
-        evicted_runs_save,
-        "kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption",
-        "warning",
-        tasks=("train",),
-        remedy="`checkpoint.enabled`: use true, or change preemption.…",
-    ),
-)
+KUEUE = rules_in(globals())

@@ -7,30 +7,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.checks import CHECKS, readable_job
+from chartgen.checks.catalogue import CHECKS
 from chartgen.checks.job import Job
 from chartgen.checks.memory import GB, unestimated
 from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
-from chartgen.checks.parallelism import PARALLELISM, divisors
-from chartgen.checks.program_settings import connections_of_a_gpu, interleaving_of_two_stages
+from chartgen.checks.program_settings import PARALLELISM, connections_of_a_gpu, divisors, interleaving_of_two_stages
 from chartgen.checks.rules import broken, rules_for
 from chartgen.checks.speed import architecture_of, recipe_of, run_of_job
 from chartgen.composer.rules import ValuesRule
-from chartgen.composer.target import Target
 from chartgen.data.models import Architecture
 from chartgen.errors import ChartgenError, Problem
 from chartgen.estimator import estimate_run
-from chartgen.estimator.memory import memory_of
 from chartgen.findings import Rule
-from chartgen.helm.values import Values
 
 # What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
 _ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch", "recompute")
 # What layouts of one job differ in: they answer for every claim in which one of these plays a part.
 _CHOSEN = ("parallelism.", "batch.micro")
 # Checks that layouts of one job differ in; a layout whose memory has room passes those of CAPACITY.
-_SETTINGS = (interleaving_of_two_stages, connections_of_a_gpu)
-_OF_A_LAYOUT = (*PARALLELISM, *(check for check in CHECKS if check.function in _SETTINGS))
+_OF_A_LAYOUT = (*PARALLELISM, interleaving_of_two_stages, connections_of_a_gpu)
 _OF_THE_JOB = tuple(check for check in CHECKS if check not in (*_OF_A_LAYOUT, *CAPACITY))
 # Keys that a search may change, as `auto` names them.
 CHOICES = ("parallelism", "batch.micro", "recompute")
@@ -68,25 +63,6 @@ class Layout:
         return layout_values(self.job)
 
 
-def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> list[Layout]:
-    """List the layouts of a model that pass every check and fit into memory, best guess first.
-
-    Precision and the global batch stay as the values have them. The values' own layout is one of the list when it
-    passes.
-
-    Args:
-        target: The target.
-        values: The user's layers: a model, and a machine type where it is not the target's first.
-        gpus: GPUs of the run; None = those of the values.
-
-    Raises:
-        ChartgenError: A value does not fit the schema, the GPUs are not whole machines, or the memory of the program or
-            the GPU is not known.
-    """
-    job = readable_job(target, values)
-    return layouts_of(job if gpus is None else _on(job, gpus))
-
-
 def layouts_of(job: Job, choices: tuple[str, ...] = CHOICES) -> list[Layout]:
     """List the layouts of a job, best guess first.
 
@@ -109,16 +85,6 @@ def layouts_of(job: Job, choices: tuple[str, ...] = CHOICES) -> list[Layout]:
 def can_estimate(job: Job) -> bool:
     """Report whether a formula covers the memory of the program and of the GPU."""
     return load_of(job) is not None or not isinstance(run_of_job(job), str)
-
-
-def _on(job: Job, gpus: int) -> Job:
-    """Return the job on a number of GPUs: whole machines, or a part of one."""
-    size = job.machine.gpus
-    if gpus < 1 or (gpus > size and gpus % size):
-        near = [number for number in (gpus // size * size, (gpus // size + 1) * size) if number > 0] or [size]
-        message = f"{gpus} GPUs are not whole machines of {size}"
-        raise ChartgenError(Problem(message, hint=f"nearest: {' or '.join(map(str, near))}"))
-    return changed(job, {"nodes": max(gpus // size, 1), "gpusPerNode": min(gpus, size)})
 
 
 def works(job: Job) -> bool:
@@ -158,6 +124,8 @@ def _share(job: Job) -> float:
     """Return how full the fullest GPU is, by the formulas for GPT models, or else by those for all models."""
     if load := load_of(job):
         return load.share
+    from chartgen.estimator.memory import memory_of
+
     run, gpu = run_of_job(job), job.machine.model
     return math.inf if isinstance(run, str) or gpu is None else memory_of(run) / (gpu.memory * GB)
 

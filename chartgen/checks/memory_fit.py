@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 
-from chartgen.checks.claim import KeyProblem
-from chartgen.checks.job import Job, Recompute
+from chartgen.checks.job import Job, Recompute, once
 from chartgen.checks.memory import GB, PROGRAMS, Memory, estimate_memory, unestimated
-from chartgen.checks.parallelism import PARALLELISM
+from chartgen.checks.program_settings import PARALLELISM
 from chartgen.checks.rules import miscounts
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 
 # Of the memory that CUDA reports. The estimate is within 5 % of logged runs; the rest is for the CUDA context and
 # NCCL's buffers. A job is rejected if it does not fit even without the estimate's margin: NVIDIA publishes runs up to
@@ -22,6 +21,9 @@ _CAUSES = ("recompute", "batch", "sequenceLength", "gpusPerNode", "nodes", "mach
 
 # Dotted key -> new value.
 Change: TypeAlias = Mapping[str, Any]
+
+
+_SOURCE = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/theoretical_memory_usage.py; arXiv:2205.05198"
 
 
 class Load(NamedTuple):
@@ -51,44 +53,47 @@ class Load(NamedTuple):
         return self.share <= TIGHT
 
 
+@once
 def load_of(job: Job) -> Load | None:
     """Estimate how full a job's GPUs are; None if the estimate or the GPU's memory is unknown."""
     gpu, memory = job.machine.model, estimate_memory(job)
     return Load(memory, gpu.memory * GB) if gpu and memory else None
 
 
+@rule(_SOURCE)
 def memory_of_a_gpu(job: Job) -> Iterator[KeyProblem]:
     """A GPU has room for its share of weights, optimizer state and activations; else the first step fails."""
     if (load := _load(job)) and load.certain > TOO_MUCH:
         yield _claim(job, load, "needs about")
 
 
+@rule(_SOURCE, "warning")
 def little_memory_left(job: Job) -> Iterator[KeyProblem]:
     """An estimate near a GPU's memory, or one that exceeds it by no more than its margin, may not fit."""
     if (load := _load(job)) and load.share > TIGHT and load.certain <= TOO_MUCH:
         yield _claim(job, load, "may need" if load.share > 1 else "is nearly full with about")
 
 
+@rule(_SOURCE, "unchecked")
 def memory_is_not_estimated(job: Job) -> Iterator[KeyProblem]:
     """The formulas describe Megatron's pretraining only: not FSDP, offloading, adapters or chosen modules."""
     if what := unestimated(job):
-        own = f"launchers.{job.launcher.name}"
         message = f"not checked whether the run fits into the memory of a GPU: no formula covers {what}"
         hint = "run a few steps: `chartgen metrics` reads the most memory of a GPU from its log"
-        yield KeyProblem(own if _pretrains(job) or job.own.get("program") else "launcher", message, hint)
+        pretrains = PurePosixPath(job.launcher.program).name in PROGRAMS
+        is_own = pretrains or job.own.get("program")
+        yield KeyProblem(f"launchers.{job.launcher.name}" if is_own else "launcher", message, hint)
 
 
-def _pretrains(job: Job) -> bool:
-    return PurePosixPath(job.launcher.program).name in PROGRAMS
-
-
+@once
 def _load(job: Job) -> Load | None:
     """Return the load; sizes that do not divide each other are left to the checks of divisors."""
-    return None if miscounts(job, "error") or any(_unfit(job)) else load_of(job)
+    return None if is_uneven(job) else load_of(job)
 
 
-def _unfit(job: Job) -> Iterator[KeyProblem]:
-    return (claim for check in PARALLELISM for claim in check.function(job))
+def is_uneven(job: Job, *severities: str) -> bool:
+    """Report whether sizes of a job do not divide each other, so that nothing can be calculated from them."""
+    return miscounts(job, "error", *severities) or any(claim for check in PARALLELISM for claim in check.function(job))
 
 
 def _claim(job: Job, load: Load, words: str) -> KeyProblem:
@@ -116,7 +121,7 @@ def remedies(job: Job, most: int = 3) -> list[Change]:
             continue
         altered = changed(job, change)
         load = load_of(altered)
-        if load and load.fits and _divides(altered):
+        if load and load.fits and not is_uneven(altered, "warning"):
             changes.append(change)
         if len(changes) == most:
             break
@@ -135,10 +140,6 @@ def nested_values(change: Change, below: dict[str, Any]) -> dict[str, Any]:
         head, _, name = key.partition(".")
         values[head] = {**values.get(head, {}), name: value} if name else value
     return values
-
-
-def _divides(job: Job) -> bool:
-    return not miscounts(job, "error", "warning") and not any(_unfit(job))
 
 
 def _changes(job: Job) -> Iterator[Change]:
@@ -176,9 +177,4 @@ def _layouts(job: Job) -> Iterator[Change]:
     yield from ({**one, **other} for one in wide for other in deep)
 
 
-_SOURCE = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/theoretical_memory_usage.py; arXiv:2205.05198"
-CAPACITY = (
-    Rule.of(memory_of_a_gpu, _SOURCE),
-    Rule.of(little_memory_left, _SOURCE, "warning"),
-    Rule.of(memory_is_not_estimated, _SOURCE, "unchecked"),
-)
+CAPACITY = rules_in(globals())

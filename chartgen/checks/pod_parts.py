@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import KeyProblem
-from chartgen.checks.job import Job
+from chartgen.checks.job import TASKS, Job
 from chartgen.composer.privileges import volume_fault
 from chartgen.composer.slots import Segment
 from chartgen.errors import did_you_mean
-from chartgen.findings import Rule
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.helm.yaml import Keys, dotted
 
 _START = "/etc/chartgen"
@@ -25,6 +24,10 @@ _LISTS = {"tolerations": "Toleration", "extraVolumes": "Volume", "extraVolumeMou
 _LISTS |= dict.fromkeys(_CONTAINERS, "Container")
 
 
+_VALIDATION = "kubernetes v1.36.3, pkg/apis/core/validation/validation.go"
+
+
+@rule(_VALIDATION, tasks=TASKS)
 def parts_of_the_pod(job: Job) -> Iterator[KeyProblem]:
     """Affinity, tolerations, volumes and mounts pass into pods unchanged, and Kubernetes has its own rules for them."""
     affinity = job.values["affinity"]
@@ -39,6 +42,7 @@ def parts_of_the_pod(job: Job) -> Iterator[KeyProblem]:
             yield _claim(fault.at, fault.message, fault.hint)
 
 
+@rule(_VALIDATION, tasks=TASKS)
 def names_of_volumes(job: Job) -> Iterator[KeyProblem]:
     """Volumes of a pod have unique names: those of the chart are reserved, and a name must not be listed twice."""
     if not job.values["extraVolumes"]:
@@ -52,6 +56,7 @@ def names_of_volumes(job: Job) -> Iterator[KeyProblem]:
         taken.add(name)
 
 
+@rule(_VALIDATION, tasks=TASKS)
 def names_of_containers(job: Job) -> Iterator[KeyProblem]:
     """Containers of a pod have unique names: those of the chart are reserved, and a name must not be listed twice."""
     given = list(_extra_containers(job))
@@ -64,6 +69,7 @@ def names_of_containers(job: Job) -> Iterator[KeyProblem]:
         taken.add(name)
 
 
+@rule(_VALIDATION, tasks=TASKS)
 def mounts_of_containers(job: Job) -> Iterator[KeyProblem]:
     """The user's containers mount the user's volumes, or in kinds with equal pods alone also those of the chart."""
     known = {volume["name"] for volume in job.values["extraVolumes"]}
@@ -76,6 +82,7 @@ def mounts_of_containers(job: Job) -> Iterator[KeyProblem]:
                 yield _claim((*at, "volumeMounts", index, "name"), f"a pod has no volume {mount['name']}", hint)
 
 
+@rule(_VALIDATION, tasks=TASKS)
 def mounts_of_volumes(job: Job) -> Iterator[KeyProblem]:
     """Each mount names a volume of the pod, at a path that has no other mount."""
     if not job.values["extraVolumeMounts"]:
@@ -93,6 +100,7 @@ def mounts_of_volumes(job: Job) -> Iterator[KeyProblem]:
         taken.add(path)
 
 
+@rule("Kubernetes, Pod Security Standards (hostPath volumes)", tasks=TASKS)
 def system_folders_of_volumes(job: Job) -> Iterator[KeyProblem]:
     """Volumes exclude the machine's system folders, such as / or /var/run; pods may read named files below /opt."""
     mounts = [*job.values["extraVolumeMounts"]]
@@ -106,6 +114,7 @@ def system_folders_of_volumes(job: Job) -> Iterator[KeyProblem]:
             yield _claim(("extraVolumes", index, "hostPath"), *fault)
 
 
+@rule(_VALIDATION, tasks=TASKS)
 def propagation_of_mounts(job: Job) -> Iterator[KeyProblem]:
     """Only a privileged container can propagate its mounts to its machine."""
     for index, mount in enumerate(job.values["extraVolumeMounts"]):
@@ -117,7 +126,7 @@ def propagation_of_mounts(job: Job) -> Iterator[KeyProblem]:
 
 def _has_other_pods(job: Job) -> bool:
     """Report whether a run also has pods without storage: that of mpirun, or those of Ray's head and submitter."""
-    return job.launcher.task != "data" and (job.by_mpirun or job.workload_kind.starts == "ray")
+    return job.launcher.task != "data" and (job.workload_kind.extends == "mpi" or job.workload_kind.starts == "ray")
 
 
 def _extra_containers(job: Job) -> Iterator[tuple[Keys, dict[str, Any]]]:
@@ -171,14 +180,4 @@ def _segments(job: Job, slot: str) -> list[Segment]:
     return [each for text in texts if not (text.gpu_only and job.launcher.task == "data") for each in text.segments]
 
 
-_ALL = ("train", "data", "test")
-_VALIDATION = "kubernetes v1.36.3, pkg/apis/core/validation/validation.go"
-PODS = (
-    Rule.of(parts_of_the_pod, _VALIDATION, tasks=_ALL),
-    Rule.of(names_of_volumes, _VALIDATION, tasks=_ALL),
-    Rule.of(mounts_of_volumes, _VALIDATION, tasks=_ALL),
-    Rule.of(names_of_containers, _VALIDATION, tasks=_ALL),
-    Rule.of(mounts_of_containers, _VALIDATION, tasks=_ALL),
-    Rule.of(system_folders_of_volumes, "Kubernetes, Pod Security Standards (hostPath volumes)", tasks=_ALL),
-    Rule.of(propagation_of_mounts, _VALIDATION, tasks=_ALL),
-)
+PODS = rules_in(globals())

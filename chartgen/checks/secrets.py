@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chartgen.checks.claim import KeyProblem
-from chartgen.checks.job import Job
-from chartgen.findings import Rule
+from chartgen.checks.job import TASKS, Job
+from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
 
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})(?=@)")
+_SHORTEST = 16  # characters of a secret that is known by its form, but for passwords in addresses
 _KINDS = {**KINDS, "a password in an address": PASSWORD}
 
 
@@ -23,6 +23,11 @@ class _Text(NamedTuple):
     text: str
 
 
+@rule(
+    "kubernetes.io, Good practices for Kubernetes Secrets",
+    tasks=TASKS,
+    remedy="put it into a Secret, and use secretEnv: {…: {secretName: ..., key: ...}}",
+)
 def no_secrets_in_values(job: Job) -> Iterator[KeyProblem]:
     """Keys, tokens and passwords belong in a Secret: values are stored in the release, and many tools show them."""
     for text in _texts(job.values, (), ""):
@@ -43,11 +48,12 @@ def looks_secret(name: str, text: str) -> bool:
 
 def _kind(found: _Text) -> str:
     """Return the kind of secret in a text; empty if it contains none."""
+    if len(found.text) < _SHORTEST and "://" not in found.text:
+        return ""
     for kind, pattern in _KINDS.items():
         if pattern.search(found.text):
             return kind
-    name = f"{'.'.join(found.keys)} {found.name} {found.text}"
-    if WANDB_KEY.search(found.text) and WANDB_NAME.search(name):
+    if WANDB_KEY.search(found.text) and WANDB_NAME.search(f"{'.'.join(found.keys)} {found.name} {found.text}"):
         return "a Weights & Biases key"
     assigned = found.text.partition("=")[2] if SECRET_NAME.fullmatch(found.text.partition("=")[0]) else ""
     secret = assigned or (found.text if SECRET_NAME.fullmatch(found.name) else "")
@@ -72,11 +78,4 @@ def _texts(value: Any, keys: tuple[str, ...], name: str) -> Iterator[_Text]:
             yield from _texts(item, keys, before)
 
 
-SECRETS = (
-    Rule.of(
-        no_secrets_in_values,
-        "kubernetes.io, Good practices for Kubernetes Secrets",
-        tasks=("train", "data", "test"),
-        remedy="put it into a Secret, and use secretEnv: {…: {secretName: ..., key: ...}}",
-    ),
-)
+SECRETS = rules_in(globals())

@@ -7,20 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from chartgen.checks import readable_job
-from chartgen.checks.images import release_of
-from chartgen.checks.job import Job, Recompute
+from chartgen.checks.job import Job, Recompute, once
 from chartgen.checks.memory import PROGRAMS
-from chartgen.checks.options import options
-from chartgen.checks.parallelism import PARALLELISM
-from chartgen.checks.rules import miscounts
-from chartgen.composer.target import Target
 from chartgen.data import prices
 from chartgen.data.models import Architecture, find_architecture
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import Problem
 from chartgen.estimator import Estimate, Range, Run, estimate_run
-from chartgen.estimator.tables import calibrated, hardware_of, months_of, speed_table
-from chartgen.helm.values import Values
+from chartgen.estimator.estimate import calibrated, hardware_of, months_of, speed_table
 
 _HOUR = 3600.0
 # Below this share of the estimated speed a run is worth a look.
@@ -75,33 +68,7 @@ class Budget:
     price_source: str = ""
 
 
-def estimate(target: Target, values: Values) -> Estimate:
-    """Estimate how fast a job will train, without a cluster.
-
-    Raises:
-        ChartgenError: No figure can be given: for the program, the model, the GPU or the precision, or because sizes do
-            not divide each other.
-    """
-    found = speed_on(target, values)
-    if found.estimate is None:
-        hint = "run a few steps: `chartgen metrics` reads the speed from the log"
-        raise ChartgenError(Problem(f"no estimate for target {target.name}: {found.reason}", hint=hint))
-    return found.estimate
-
-
-def speed_on(target: Target, values: Values) -> JobSpeed:
-    """Return the estimated speed of a job, or the reason why it has none.
-
-    Raises:
-        ChartgenError: A value does not fit the schema.
-    """
-    job = readable_job(target, values)
-    if miscounts(job, "error") or any(claim for check in PARALLELISM for claim in check.function(job)):
-        reason = "sizes of the layout do not divide each other; `chartgen check` reports them"
-        return JobSpeed(target.name, job.machine.name, job.machine.gpu, job.world, 0, None, reason)
-    return speed_of(job)
-
-
+@once
 def speed_of(job: Job) -> JobSpeed:
     """Return the estimated speed of a job whose sizes divide each other, or the reason why it has none."""
     run = run_of_job(job)
@@ -193,6 +160,7 @@ def _reason(job: Job, found: Estimate) -> str:
     return "find a slow machine: launcher nccl-test, mode pairs; or compare `chartgen fit`"
 
 
+@once
 def run_of_job(job: Job) -> Run | str:
     """Return a job in the estimator's terms, or why no formula covers it."""
     program = PurePosixPath(job.own.get("program") or job.launcher.program).name
@@ -208,7 +176,7 @@ def run_of_job(job: Job) -> Run | str:
     decided = _decided(job)
     if "sequence" not in decided:
         return f"the sequence length of {job.own[job.launcher.own_model]} is not known"
-    given = {name: bool(value) for name, value in options(job)}
+    given = {name: bool(value) for name, value in job.options.items()}
     return Run(
         model,
         hardware,
@@ -230,7 +198,7 @@ def run_of_job(job: Job) -> Run | str:
 
 def _months(job: Job) -> float:
     """Return the age of the software; that of an image which names no month counts as older than all."""
-    months = months_of(release_of(job, "nvidia/nemo") or job.image)
+    months = months_of(job.release("nvidia/nemo") or job.image)
     return -_LONG_AGO if months is None else months
 
 
@@ -241,7 +209,7 @@ def _decided(job: Job) -> Mapping[str, Any]:
         return {"sequence": sequence, "precision": job.values["precision"], "recomputed": _recomputed(job)}
     recipe = recipe_of(job)
     found = {"recomputed": 0, **{key: recipe[key] for key in recipe if key not in ("shared", "splits")}}
-    for name, value in options(job):
+    for name, value in job.options.items():
         if name == "seq_length":
             found["sequence"] = int(value)
         elif name == "mixed_precision":
@@ -266,6 +234,7 @@ def _recomputed(job: Job) -> float:
     return 1.0 if given.method == "uniform" else min(given.layers * chunks / job.model("layers"), 1.0)
 
 
+@once
 def architecture_of(job: Job) -> Architecture | None:
     """Return the model: that of the table by the recipe's name, or by the sizes of the values."""
     if not job.describes_model:
@@ -286,8 +255,5 @@ def architecture_of(job: Job) -> Architecture | None:
         experts=routed if experts else {},
     )
     known = find_architecture(model.name)
-    return (
-        replace(model, name=known.name)
-        if known and (known.layers, known.hidden) == (model.layers, model.hidden)
-        else model
-    )
+    is_same = known and (known.layers, known.hidden) == (model.layers, model.hidden)
+    return replace(model, name=known.name) if known and is_same else model

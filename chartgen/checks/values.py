@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm import schema
 from chartgen.helm.chart import Chart
@@ -15,6 +16,7 @@ from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, coalesce
 from chartgen.helm.yaml import Document, load, require_map
 
+SCHEMA = "values-schema"  # the id of findings about values that the schema does not accept
 _KEEP = "leave it out to keep that, or give another value"
 _SUPERSEDED = ("nemo-2", "nemo2")
 
@@ -35,7 +37,11 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
         return []
     wanted = _schema(text)
     data = effective_values(chart, values)
-    found = schema.validate_schema(data, wanted, lambda keys: _near(chart, values, keys))
+    # the defaults of a composed chart fit its schema
+    is_changed = not isinstance(chart.origin, Composed) or chart.origin.by_annotation
+    found = []
+    if is_changed or not schema.is_valid(data, _of_given(wanted, values.data)):
+        found = schema.validate_schema(data, wanted, lambda keys: _near(chart, values, keys))
     deleted = list(_deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted))
     missing = {f"{'.'.join(keys)} is missing" for keys in deleted}
     return [
@@ -47,6 +53,19 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     ]
 
 
+def _of_given(schema: dict[str, Any], given: Any) -> dict[str, Any]:
+    """Return a schema that accepts anything for the keys that a user does not give."""
+    properties = schema.get("properties")
+    if not properties or not isinstance(given, dict):
+        return schema
+    return {
+        **schema,
+        "properties": {
+            key: _of_given(below, given[key]) if key in given else True for key, below in properties.items()
+        },
+    }
+
+
 def _known_elsewhere(problem: Problem, data: dict[str, Any], chart: Chart) -> Problem:
     """Return a problem with a better hint, if another target knows the machine, or a launcher has another name now."""
     if problem.message.startswith("launcher must be ") and data.get("launcher") in _SUPERSEDED:
@@ -54,8 +73,6 @@ def _known_elsewhere(problem: Problem, data: dict[str, Any], chart: Chart) -> Pr
     machine = data.get("machineType")
     if not problem.message.startswith("machineType must be ") or not isinstance(machine, str):
         return problem
-    from chartgen.composer.origin import Composed, origin_of
-
     if not isinstance(origin := origin_of(chart), Composed):
         return problem
     targets = [each.target for each in origin.target.library.machine_types() if each.name == machine]
@@ -64,6 +81,7 @@ def _known_elsewhere(problem: Problem, data: dict[str, Any], chart: Chart) -> Pr
     return problem._replace(hint=f"{machine} belongs to target {' and '.join(targets)}")
 
 
+@lru_cache(maxsize=8)
 def _schema(text: str) -> dict[str, Any]:
     try:
         wanted = json.loads(text)

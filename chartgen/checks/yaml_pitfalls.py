@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from chartgen.errors import Problem
-from chartgen.findings import Finding, PartProblem, Rule
+from chartgen.findings import Finding, PartProblem, rule, rules_in
 from chartgen.helm.yaml import Document, Keys, Plain, dotted
 from chartgen.helm.yaml_nodes import Node, resolve_scalar
 from chartgen.masking import HIDDEN, masked_value
@@ -28,6 +28,8 @@ _PERMISSIONS = re.compile(r"(?:mode|umask)$", re.IGNORECASE)
 _WHOLE = re.compile(r"[-+]?[0-9_]+")
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 _WORDS = frozenset(("true", "false"))
+# Most scalars: every reader and printer agrees on them.
+_HARMLESS = re.compile(r"true|false|0|[1-9][0-9]{0,5}")
 
 
 class Scalar(NamedTuple):
@@ -57,60 +59,66 @@ class Scalar(NamedTuple):
         return str(self.keys[-1]) if self.keys and isinstance(self.keys[-1], str) else ""
 
     @property
+    def quoted(self) -> str:
+        """Return the hint to quote it."""
+        return f'put it in quotes: "{self.text}"'
+
+    @property
     def is_number(self) -> bool:
         """Report whether Helm reads a number."""
         return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
 
 
+@rule(remedy='put it in quotes: "…"')
 def yaml_key(scalar: Scalar) -> Iterator[PartProblem]:
     """A key such as y, on, 012 or 1.10 without quotes is read as another word, so its value gets that name."""
     if scalar.is_key and (read := _key(scalar.value)) != scalar.text:
-        yield PartProblem(f"this key without quotes is read as {read}", f'put it in quotes: "{scalar.text}"')
+        yield PartProblem(f"this key without quotes is read as {read}", scalar.quoted)
 
 
+@rule(remedy='put it in quotes: "…"')
 def yaml_word(scalar: Scalar) -> Iterator[PartProblem]:
     """Where text is expected, yes, no, on, off, y and n without quotes become the words true and false."""
     if _is_word(scalar) and scalar.in_text:
-        yield PartProblem(
-            f"{scalar.text} without quotes is read as {_printed(scalar.value)}", f'put it in quotes: "{scalar.text}"'
-        )
+        yield PartProblem(f"{scalar.text} without quotes is read as {_printed(scalar.value)}", scalar.quoted)
 
 
+@rule(severity="warning", remedy='write …, or "…" in quotes')
 def yaml_letter(scalar: Scalar) -> Iterator[PartProblem]:
     """Helm reads the letters y and n as true and false; editors and the programs' own readers keep them as text."""
     if _is_word(scalar) and not scalar.in_text and len(scalar.text) == 1:
         read = _printed(scalar.value)
-        yield PartProblem(
-            f"{scalar.text} without quotes is read as {read}", f'write {read}, or "{scalar.text}" in quotes'
-        )
+        hint = f'write {read}, or "{scalar.text}" in quotes'
+        yield PartProblem(f"{scalar.text} without quotes is read as {read}", hint)
 
 
+@rule(remedy='put it in quotes: "…"')
 def yaml_number(scalar: Scalar) -> Iterator[PartProblem]:
     """Where text is expected, a bare number loses its form: 25.10 becomes 25.1, and 8388608 becomes 8.388608e+06."""
     if scalar.is_number and scalar.in_text and not scalar.is_key and _printed(scalar.value) != scalar.text:
         message = f"{scalar.text} without quotes is a number, which Helm prints as {_printed(scalar.value)}"
-        yield PartProblem(message, f'put it in quotes: "{scalar.text}"')
+        yield PartProblem(message, scalar.quoted)
 
 
+@rule(severity="warning", remedy='put it in quotes: "…"')
 def yaml_version(scalar: Scalar) -> Iterator[PartProblem]:
     """A version, tag or image is text: as a number, 25.10 equals 25.1, and a commit such as 1e10 is a power of ten."""
     is_float = isinstance(scalar.value, float) and not scalar.is_key and not scalar.in_text
     if is_float and _VERSION.search(scalar.name) and _printed(scalar.value) != scalar.text:
         message = f"{scalar.text} without quotes is a number, the same as {_printed(scalar.value)}"
-        yield PartProblem(message, f'put it in quotes: "{scalar.text}"')
+        yield PartProblem(message, scalar.quoted)
 
 
+@rule(remedy="leave out the leading 0: …, or write …")
 def yaml_octal(scalar: Scalar) -> Iterator[PartProblem]:
     """Helm reads a whole number with a leading 0 as octal, so 0100 is 64; only permissions are meant that way."""
     is_value = not scalar.is_key and not scalar.in_text and not _PERMISSIONS.search(scalar.name)
     if is_value and isinstance(scalar.value, int) and _OCTAL.fullmatch(scalar.text) and scalar.value:
-        plain = _decimal(scalar.text)
-        yield PartProblem(
-            f"{scalar.text} is octal, which is {scalar.value}",
-            f"leave out the leading 0: {plain}, or write {scalar.value}",
-        )
+        hint = f"leave out the leading 0: {_decimal(scalar.text)}, or write {scalar.value}"
+        yield PartProblem(f"{scalar.text} is octal, which is {scalar.value}", hint)
 
 
+@rule(remedy="use at most 9007199254740992, or quotes where text is allowed")
 def yaml_large_number(scalar: Scalar) -> Iterator[PartProblem]:
     """Helm stores numbers as 64-bit floats: beyond 9007199254740992 they are rounded, beyond 64 bits they overflow."""
     if scalar.is_key or scalar.in_text or not scalar.is_number or not _WHOLE.fullmatch(scalar.text):
@@ -127,24 +135,15 @@ def _decimal(text: str) -> int:
     return int(text.replace("_", "").lstrip("+-0") or "0") * (-1 if sign else 1)
 
 
+@rule(remedy='use a finite number, or "…" in quotes')
 def yaml_infinity(scalar: Scalar) -> Iterator[PartProblem]:
     """Helm converts values to JSON, which has neither infinity nor not-a-number, and rejects them without a place."""
     if not scalar.is_key and isinstance(scalar.value, float) and not math.isfinite(scalar.value):
-        yield PartProblem(
-            f"{scalar.text} is not a number in Helm", f'use a finite number, or "{scalar.text}" in quotes'
-        )
+        hint = f'use a finite number, or "{scalar.text}" in quotes'
+        yield PartProblem(f"{scalar.text} is not a number in Helm", hint)
 
 
-PITFALLS = (
-    Rule.of(yaml_key, remedy='put it in quotes: "…"'),
-    Rule.of(yaml_word, remedy='put it in quotes: "…"'),
-    Rule.of(yaml_letter, severity="warning", remedy='write …, or "…" in quotes'),
-    Rule.of(yaml_number, remedy='put it in quotes: "…"'),
-    Rule.of(yaml_version, severity="warning", remedy='put it in quotes: "…"'),
-    Rule.of(yaml_octal, remedy="leave out the leading 0: …, or write …"),
-    Rule.of(yaml_large_number, remedy="use at most 9007199254740992, or quotes where text is allowed"),
-    Rule.of(yaml_infinity, remedy='use a finite number, or "…" in quotes'),
-)
+PITFALLS = rules_in(globals())
 
 
 def pitfalls(document: Document) -> list[Finding]:
@@ -159,6 +158,7 @@ def pitfalls(document: Document) -> list[Finding]:
     return [
         Finding(pitfall.id, _problem(document, scalar, complaint, mark), pitfall.severity, dotted(scalar.keys))
         for scalar, mark in _scalars(document.root, document.data, (), None, set())
+        if not _HARMLESS.fullmatch(scalar.text)
         for pitfall in PITFALLS
         for complaint in pitfall.function(scalar)
     ]

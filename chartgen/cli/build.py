@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.options import library, path_option, read_values, values_options, workload_option
+from chartgen.cli.job import GivenJob
+from chartgen.cli.options import job_options, workload_option
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,27 +31,23 @@ if TYPE_CHECKING:
     default="",
     help="Launchers of the chart, the first as default, or `all`; by default those of the values, or of the presets.",
 )
-@values_options
+@job_options
 @click.option(
-    "-d",
-    "--destination",
+    *("-d", "--destination"),
     type=click.Path(path_type=Path),
     default="charts",
     show_default=True,
     help="Folder for the charts' folders.",
 )
-@path_option
 def build(
+    job: GivenJob,
     targets: tuple[str, ...],
     *,
     every: bool,
     prune: bool,
     check: bool,
-    workload: str | None,
     launchers: str,
     destination: Path,
-    path: tuple[Path, ...],
-    **options: Any,
 ) -> None:
     """Compose charts and write them below the destination.
 
@@ -67,14 +65,14 @@ def build(
     from chartgen.composer.composed import composed_chart
     from chartgen.composer.target import load_target
 
-    found = library(path)
+    found = job.library
     if every == bool(targets):
         raise UsageError("name the targets to build, or use --all; `chartgen list targets` shows them")
     charts: list[Chart] = []
     for name in found.names("target") if every else targets:
         target = load_target(name, found)
-        charts.append(composed_chart("compose", _offering(target, workload, launchers, options), workload))
-        setup = composed_chart("compose_setup", target, workload)
+        charts.append(composed_chart("compose", _offering(target, launchers, job), job.workload))
+        setup = composed_chart("compose_setup", target, job.workload)
         if setup and setup.name == f"{charts[-1].name}-setup":  # other kinds share that of the target's own
             charts.append(setup)
     stale = [_check(chart, destination) if check else _write(chart, destination, prune=prune) for chart in charts]
@@ -82,18 +80,18 @@ def build(
         sys.exit(1)
 
 
-def _offering(target: Target, workload: str | None, launchers: str, options: dict[str, Any]) -> Target:
+def _offering(target: Target, launchers: str, job: GivenJob) -> Target:
     """Return a target whose chart has the launchers of the command: named ones, or those of the values or presets."""
-    from chartgen.composer.programs import for_presets, for_values
+    from chartgen.composer.presets import for_presets, for_values
     from chartgen.composer.target import with_launchers
 
     names = [name.strip() for name in launchers.split(",") if name.strip()]
     if names:
         return target if names == ["all"] else with_launchers(target, names)
-    values = read_values(dict(options), target.name)
-    return (
-        for_values(target, values.data, workload, companions=True) if values.layers else for_presets(target, workload)
-    )
+    values = replace(job, target=target.name).values
+    if values.layers:
+        return for_values(target, values.data, job.workload, companions=True)
+    return for_presets(target, job.workload)
 
 
 def _write(chart: Chart, destination: Path, *, prune: bool) -> bool:

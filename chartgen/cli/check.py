@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from chartgen.cli.folder import FolderCommand
-from chartgen.cli.options import (
-    find_chart,
-    note,
-    path_option,
-    read_values,
-    show_lines,
-    target_argument,
-    values_options,
-    workload_option,
-)
-from chartgen.cli.output import emit, known_rules
+from chartgen.cli.job import FolderCommand, GivenJob
+from chartgen.cli.options import job_options, target_argument, workload_option
+from chartgen.cli.output import emit, known_rules, note, show_plan
 
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
@@ -32,17 +23,14 @@ _FORMS = ("text", "json", "sarif", "junit", "github")
 
 @click.command(cls=FolderCommand)
 @target_argument
-@values_options
+@job_options
 @workload_option
 @click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
 @click.option("--render", is_flag=True, help="Also let Helm render the chart, and report what its own rules refuse.")
 @click.option(
     "--explain", is_flag=True, help="Also show the estimated time of a step and memory of a GPU, on the standard error."
 )
-@path_option
-def check(
-    target: str, workload: str | None, output: str, explain: bool, render: bool, path: tuple[Path, ...], **options: Any
-) -> None:
+def check(job: GivenJob, output: str, explain: bool, render: bool) -> None:
     """Check whether a job can run, without a cluster, and report all findings at once.
 
     Rules of fragments (rules.yaml) count, also your own. Only Helm knows what a validate.tpl refuses: `--render` checks
@@ -59,21 +47,21 @@ def check(
     from chartgen.findings import exit_code, finding_of
     from chartgen.reports import format_findings
 
-    values = read_values(options)
-    chart = find_chart(target, path, workload, values=values, values_only=not render)
+    values = job.values
+    chart = job.chart() if render else job.interface()
     seen, values = _examined(chart, values) if render or explain else (_examined_before(chart, values), values)
     findings = [finding_of(row) for row in seen["findings"]]
     for line in [*seen["notes"], *([] if render else seen["unchecked"])]:
         note(line)
     if render and all(finding.severity != "error" for finding in findings):
-        from chartgen.checks.chart_refusals import render_refusals
+        from chartgen.checks.charts import render_refusals
 
         findings += render_refusals(chart, values)
-    text = format_findings(findings, output, checked=target, rules=known_rules)
+    text = format_findings(findings, output, checked=job.target, rules=known_rules)
     if output == "text":
         if seen["plan"] and exit_code(findings) == 0:
             own = "" if render else "; --render also renders it, install and rehearse ask a cluster"
-            show_lines("Plan", [*map(tuple, seen["plan"]), ("checked", seen["rules"] + own)])
+            show_plan([*map(tuple, seen["plan"]), ("checked", seen["rules"] + own)])
         lines, end, total = text.rstrip("\n").rpartition("\n")
         severities = {finding.severity for finding in findings}
         colour = "red" if "error" in severities else "yellow" if severities else "green"
@@ -82,7 +70,7 @@ def check(
         emit(text, nl=False)
     has_site = any(isinstance(layer.source, Path) for layer in values.layers[values.presets :])
     if exit_code(findings) and values.presets and not has_site:
-        note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
+        note(f"no file with the names in your cluster was given with -f; chartgen init {job.target} writes one")
     if explain and seen["decided"]:
         from chartgen.checks import job_of
 
@@ -119,20 +107,21 @@ def _key(chart: Chart, values: Values) -> str:
 
 def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     """Return what to show of a job, as JSON data, and its values with the layout that chartgen has chosen."""
-    from chartgen.checks import CHECKS, SCHEMA, checked, job_of
-    from chartgen.checks.chart_refusals import unchecked_refusals
+    from chartgen.checks import CHECKS, SCHEMA, checked
+    from chartgen.checks.charts import unchecked_refusals
     from chartgen.checks.outline import outline
     from chartgen.checks.rules import rules_for
     from chartgen.findings import exit_code, row_of
 
     findings, decision = checked(chart, values)
+    job = decision.job if decision else None
     seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
     seen["decided"] = decision is not None and all(finding.rule != SCHEMA for finding in findings)
     if decision and seen["decided"]:
         values, seen["notes"] = decision.values, [str(decision)] if decision.change else []
     what = "what only Helm can check is not checked; --render checks it"
     seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
-    if not exit_code(findings) and (job := job_of(chart, values)):
+    if job and not exit_code(findings):
         seen["plan"] = [*outline(job)]
         seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
     return seen, values

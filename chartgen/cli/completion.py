@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from chartgen.errors import ChartgenError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import click
+
+    from chartgen.composer.library import Library
 
 # Names of files of others are completions too, and a shell runs what it inserts: $(command).
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:+-]*")
@@ -32,29 +32,22 @@ def _completer(names: Callable[[click.Context], Iterable[str]]) -> Completer:
     return complete
 
 
-def _names(kind: str) -> Callable[[click.Context], Iterable[str]]:
-    """Return what lists the definitions of a kind: target, workload."""
+def _library(ctx: click.Context) -> Library:
+    from chartgen.composer.library import open_library
 
-    def names(ctx: click.Context) -> Iterable[str]:
-        from chartgen.composer.library import open_library
-
-        return open_library(ctx.params.get("path") or ()).names(kind)
-
-    return names
+    return open_library(ctx.params.get("path") or ())
 
 
 def _presets(ctx: click.Context) -> Iterable[str]:
-    from chartgen.composer.library import open_library
     from chartgen.composer.presets import presets
 
-    return presets(open_library(ctx.params.get("path") or ()))
+    return presets(_library(ctx))
 
 
 def _definitions(ctx: click.Context) -> Iterable[str]:
     from chartgen.composer.describe import every_name
-    from chartgen.composer.library import open_library
 
-    return every_name(open_library(ctx.params.get("path") or ()))
+    return every_name(_library(ctx))
 
 
 def _sandboxes(_ctx: click.Context) -> Iterable[str]:
@@ -92,7 +85,7 @@ def complete_key(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     if "=" in begun or not target:
         return []
     try:
-        keys = [*_keys_of(target, ctx.params.get("path") or ())]
+        keys = [*_keys_of(target, _library(ctx))]
     except (ChartgenError, OSError):
         return []
     return [f"{done}{comma}{key}=" for key in keys if key.startswith(begun) and _PLAIN.fullmatch(key)]
@@ -101,18 +94,19 @@ def complete_key(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 def key_of_option(option: str) -> str:
     """Return the key of values that an unknown option of a command may mean (--nodes: nodes); empty for none."""
     word = option.lstrip("-").replace("-", "").casefold()
-    known = {key.casefold(): key for key in _keys_of(_ANY_TARGET, ())}
+    from chartgen.composer.library import open_library
+
+    known = {key.casefold(): key for key in _keys_of(_ANY_TARGET, open_library())}
     found = [key for lower, key in known.items() if lower.rpartition(".")[2] == word]
     return known.get(word) or (found[0] if len(found) == 1 else "")
 
 
-def _keys_of(target: str, path: tuple[Path, ...]) -> Iterator[str]:
+def _keys_of(target: str, found: Library) -> Iterator[str]:
     from chartgen.composer.composed import composed_chart
-    from chartgen.composer.library import open_library
     from chartgen.composer.target import load_target
     from chartgen.helm.yaml import load, require_map
 
-    text = composed_chart("compose_interface", load_target(target, open_library(path))).files["values.yaml"]
+    text = composed_chart("compose_interface", load_target(target, found)).files["values.yaml"]
     return _dotted(require_map(load(text, "values.yaml"), "values.yaml"))
 
 
@@ -124,10 +118,10 @@ def _dotted(values: dict[str, Any], before: str = "") -> Iterator[str]:
             yield f"{before}{name}"
 
 
-complete_target = _completer(_names("target"))
+complete_target = _completer(lambda ctx: _library(ctx).names("target"))
 complete_definition = _completer(_definitions)
 complete_preset = _completer(_presets)
-complete_workload = _completer(_names("workload"))
+complete_workload = _completer(lambda ctx: _library(ctx).names("workload"))
 complete_sandbox = _completer(_sandboxes)
 complete_gpu = _completer(_gpus)
 complete_model = _completer(_models)

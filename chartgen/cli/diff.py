@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.folder import FolderCommand
+from chartgen.cli.job import FolderCommand, GivenJob, checked_values
 from chartgen.cli.options import (
-    decided,
-    find_chart,
-    open_place,
+    GivenPlace,
+    job_options,
     output_option,
-    path_option,
     place_options,
-    read_values,
     release_argument,
-    values_options,
     workload_option,
 )
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
-    from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
     from chartgen.releases.diff import Change
     from chartgen.releases.history import RevisionRecord
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=FolderCommand)
 @release_argument
-@values_options
+@job_options
 @click.option(
     "--target",
     shell_complete=complete_target,
@@ -43,8 +39,7 @@ if TYPE_CHECKING:
 @workload_option
 @place_options
 @output_option
-@path_option
-def diff(release: str, target: str | None, revision: int | None, **options: Any) -> None:
+def diff(job: GivenJob, release: str, revision: int | None, where: GivenPlace, output: str) -> None:
     """Show the changes of an upgrade to these values, field by field, and its effect on the run.
 
     \b
@@ -52,25 +47,24 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
       chartgen diff my-run --preset gpt3-175b -f site.yaml --set steps=200
       chartgen diff my-run --target oke-h100 -f values/gpt3-175b.yaml
     """
-    from chartgen.checks import effective_values, validate
+    from chartgen.checks import effective_values
     from chartgen.helm.manifests import objects, render
     from chartgen.releases.diff import compare_renders
     from chartgen.releases.kept_files import keep_files
     from chartgen.releases.preview import preview
     from chartgen.releases.state import survey_release
 
-    with open_place(options["context"], options["namespace"]) as (cluster, place):
+    with where.open() as (cluster, place):
         state = survey_release(cluster, release, place.namespace)
         record = state.find(revision)
-        values = read_values(options, target or record.target)
-        values = values if values.layers else _release_values(record.values)
+        job = _job_for(record, job)
+        values = job.values if job.values.layers else _release_values(record.values)
         values, _ = keep_files(values, record.values)
-        chart = _chart_for(record, target, options, values)
-        values = decided(chart, values, record.values)
-        validate(chart, values)
+        chart = job.chart(values)
+        values = checked_values(chart, values, record.values)
         rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
         seen = preview(cluster, state, record, rendered, effective_values(chart, values))
-    _show_changes(compare_renders(record.objects, rendered), seen, options["output"])
+    _show_changes(compare_renders(record.objects, rendered), seen, output)
 
 
 def _show_changes(changes: list[Change], seen: Preview, output: str) -> None:
@@ -88,15 +82,17 @@ def _show_changes(changes: list[Change], seen: Preview, output: str) -> None:
         click.secho(f"lost: {loss}", fg="red")
 
 
-def _chart_for(record: RevisionRecord, target: str | None, options: dict[str, Any], values: Values) -> Chart:
-    """Return the chart to compare with: that of the given target, or of the release's own."""
+def _job_for(record: RevisionRecord, job: GivenJob) -> GivenJob:
+    """Return the job to compare with: that of the given target, or of the release's own."""
     from chartgen.errors import ChartgenError, Problem
 
-    if not (target or record.target):
+    if job.target:
+        return job
+    if not record.target:
         hint = "name the chart's folder with --target"
         raise ChartgenError(Problem(f"release {record.name}: chart {record.chart} is not from chartgen", hint=hint))
-    own = record.chart.removeprefix(record.target).removeprefix("-") if not target else ""
-    return find_chart(target or record.target, options["path"], options["workload"] or own or None, values=values)
+    kind = record.chart.removeprefix(record.target).removeprefix("-")
+    return replace(job, target=record.target, workload=job.workload or kind or None)
 
 
 def _release_values(values: dict[str, Any]) -> Values:

@@ -3,46 +3,41 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from chartgen.cli.completion import complete_target
+from chartgen.cli.job import FolderCommand, GivenJob
 from chartgen.cli.options import (
-    decided,
-    find_chart,
+    GivenPlace,
+    job_options,
     new_release_argument,
-    open_place,
     output_option,
-    path_option,
     place_options,
-    read_values,
-    values_options,
     workload_option,
 )
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
-    from chartgen.kube import Cluster
     from chartgen.releases.preflight import Diagnosis
 
 _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
 
 
-@click.command()
+@click.command(cls=FolderCommand)
 @click.argument("target", required=False, shell_complete=complete_target)
 @new_release_argument
-@values_options
+@job_options
 @place_options
 @workload_option
 @output_option
-@path_option
-def doctor(target: str | None, namespace: str, context: str | None, output: str, **options: Any) -> None:
+def doctor(job: GivenJob, release: str, where: GivenPlace, output: str) -> None:
     """Check whether a live cluster meets the requirements of a release, and explain how to fix problems.
 
     Checks versions, permissions, controllers, queue and quota, machines, claims, secrets, networks, privileges, and
-    leftovers of earlier releases. Nothing is changed. Without a target it checks the cluster alone.
+    leftovers of earlier releases. Nothing is changed. Without a target, here or in chartgen.yaml, it checks the
+    cluster alone.
     `install` and `upgrade` run the same checks first. Exit 1 when a check fails; warnings are only shown.
 
     \b
@@ -50,34 +45,19 @@ def doctor(target: str | None, namespace: str, context: str | None, output: str,
       chartgen doctor gke-a3mega my-run --preset gpt3-175b -f site.yaml
       chartgen doctor --context my-cluster
     """
-    from chartgen.releases.preflight import examine_cluster
+    from chartgen.helm.manifests import objects, render
+    from chartgen.releases.preflight import examine, examine_cluster
 
-    with open_place(context, namespace) as (cluster, place):
-        where = place.namespace
-        found = _release(cluster, target, where, **options) if target else examine_cluster(cluster, where)
+    with where.open() as (cluster, place):
+        if job.target:
+            chart, values = job.checked()
+            rendered = objects(render(chart, release, place.namespace, values.data))
+            found = examine(cluster, chart, values, rendered, release, place.namespace)
+        else:
+            found = examine_cluster(cluster, place.namespace)
     _show(found, output)
     if any(diagnosis.status == "fail" for diagnosis in found):
         sys.exit(1)
-
-
-def _release(
-    cluster: Cluster,
-    target: str,
-    namespace: str,
-    release: str,
-    workload: str | None,
-    path: tuple[Path, ...],
-    **options: Any,
-) -> list[Diagnosis]:
-    from chartgen.checks import validate
-    from chartgen.helm.manifests import objects, render
-    from chartgen.releases.preflight import examine
-
-    values = read_values(options)
-    chart = find_chart(target, path, workload, values=values)
-    values = decided(chart, values)
-    validate(chart, values)
-    return examine(cluster, chart, values, objects(render(chart, release, namespace, values.data)), release, namespace)
 
 
 def _show(diagnoses: list[Diagnosis], output: str) -> None:

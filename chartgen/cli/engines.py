@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from chartgen.cli.options import note, output_option
-from chartgen.cli.output import show_answer
+from chartgen.cli.options import output_option
+from chartgen.cli.output import note, show_answer
 
 
 @click.group()

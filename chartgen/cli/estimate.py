@@ -2,73 +2,44 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.options import (
-    decided,
-    find_chart,
-    library,
-    output_option,
-    path_option,
-    read_values,
-    values_options,
-)
+from chartgen.cli.job import FolderCommand, GivenJob
+from chartgen.cli.options import Amount, job_options, output_option
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
     from chartgen.checks.speed import Budget, JobSpeed
-    from chartgen.estimator import Estimate, Range, StepTime
+    from chartgen.estimator import Estimate
 
 _MOST = 1e18  # tokens, or a price; more is a mistake
-_THOUSANDS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_TOKENS = Amount(
+    "a number of tokens such as 300B or 1.5T", {"": 1, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}, least=1, most=_MOST
+)
+_PRICE = Amount("a price such as 2.5", {"": 1}, most=_MOST)
+# Key of an answer -> figure of an estimate.
+_FIGURES = {
+    "stepSeconds": "step_seconds",
+    "tokensPerSecondPerGpu": "tokens_per_second_per_gpu",
+    "tflopsPerGpu": "tflops_per_gpu",
+    "mfu": "mfu",
+    "made": "made",
+}
 
 
-class TokenCount(click.ParamType[float]):
-    """A number of tokens such as 300B or 1.5T."""
-
-    name = "tokens"
-
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse a number of tokens."""
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMBT]?)", str(value).upper())
-        tokens = float(found[1]) * _THOUSANDS[found[2]] if found else 0
-        if not 0 < tokens <= _MOST:
-            self.fail(f"{value!r} is not a number of tokens such as 300B or 1.5T", param, ctx)
-        return tokens
-
-
-class Price(click.FloatRange):
-    """A price that JSON can express."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse a number in its range; nan is in every range."""
-        found: float = super().convert(value, param, ctx)
-        return self.fail(f"{value!r} is not a price", param, ctx) if math.isnan(found) else found
-
-
-@click.command()
+@click.command(cls=FolderCommand)
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True, shell_complete=complete_target)
-@values_options
-@click.option("--tokens", type=TokenCount(), help="Tokens of the whole training, such as 1T: adds days and cost.")
-@click.option("--price", type=Price(min=0, max=_MOST), help="Price of one GPU for an hour; default: a list price.")
+@job_options
+@click.option("--tokens", type=_TOKENS, help="Tokens of the whole training, such as 1T: adds days and cost.")
+@click.option("--price", type=_PRICE, help="Price of one GPU for an hour; default: a list price.")
 @output_option
-@path_option
-def estimate(
-    targets: tuple[str, ...],
-    tokens: float | None,
-    price: float | None,
-    output: str,
-    path: tuple[Path, ...],
-    **options: Any,
-) -> None:
+def estimate(job: GivenJob, targets: tuple[str, ...], tokens: float | None, price: float | None, output: str) -> None:
     """Estimate how fast a job will train, without a cluster.
 
     Each figure has a range that 80 % of measured runs keep; it is wider for a model, GPU or layout that no measured run
@@ -79,15 +50,14 @@ def estimate(
       chartgen estimate gke-a4 --preset llama3.1-405b
       chartgen estimate gke-a3mega gke-a4 oke-h100 --preset llama3-70b --set nodes=8 --tokens 1T
     """
-    from chartgen.checks.speed import JobSpeed, budget_of, speed_on
-    from chartgen.composer.target import load_target
+    from chartgen.checks.automatic import speed_on
+    from chartgen.checks.speed import JobSpeed, budget_of
     from chartgen.errors import ChartgenError
 
     found = []
     for name in targets:
         try:
-            values = decided(find_chart(name, path, values_only=True), read_values(dict(options), name))
-            speed = speed_on(load_target(name, library(path)), values)
+            speed = speed_on(*replace(job, target=name).decided())
         except ChartgenError as error:
             if len(targets) == 1:
                 raise
@@ -107,17 +77,14 @@ def estimate(
 
 
 def _row(speed: JobSpeed, budget: Budget | None) -> dict[str, Any]:
-    found = speed.estimate
-    names = {"target": speed.target, "machineType": speed.machine_type, "gpu": speed.gpu, "gpus": speed.gpus}
     return {
-        **names,
+        "target": speed.target,
+        "machineType": speed.machine_type,
+        "gpu": speed.gpu,
+        "gpus": speed.gpus,
         "tokensPerStep": speed.tokens_per_step,
-        "stepSeconds": found and found.step_seconds,
-        "tokensPerSecondPerGpu": found and found.tokens_per_second_per_gpu,
-        "tflopsPerGpu": found and found.tflops_per_gpu,
-        "mfu": found and found.mfu,
-        "made": found and found.made,
-        "unmeasured": found.unmeasured if found else (),
+        **{key: getattr(speed.estimate, name, None) for key, name in _FIGURES.items()},
+        "unmeasured": speed.estimate.unmeasured if speed.estimate else (),
         "reason": speed.reason,
         "budget": budget,
     }
@@ -128,48 +95,34 @@ def _show(speed: JobSpeed, budget: Budget | None) -> None:
     if speed.estimate is None:
         click.echo(f"  no estimate: {speed.reason}")
         return
-    _show_figures(speed.estimate)
-    if budget:
-        click.echo(f"  {'training':10} {_range(budget.days)} days, {_range(budget.gpu_hours)} GPU hours")
-        for label, text in _cost(budget, speed.machine_type):
-            click.echo(f"  {label:10} {text}")
+    for label, text in (*_figures(speed.estimate), *(_training(budget, speed.machine_type) if budget else ())):
+        click.echo(f"  {label:10} {text}")
 
 
-def _show_figures(found: Estimate) -> None:
-    speed = f"{_range(found.tokens_per_second_per_gpu)} tokens/s for each GPU"
+def _figures(found: Estimate) -> Iterator[tuple[str, str]]:
+    from chartgen.checks.speed import range_text
+
+    yield "step", f"{range_text(found.step_seconds)} s"
     share = f"{found.tflops_per_gpu.middle:.0f} TFLOP/s, MFU {found.mfu.middle:.0%}"
-    click.echo(f"  {'step':10} {_range(found.step_seconds)} s")
-    click.echo(f"  {'speed':10} {speed}; {share}")
-    click.echo(f"  {'made of':10} {_parts(found.made)}")
-    for what in found.unmeasured:
-        click.echo(f"  {'wider':10} not measured: {what}")
+    yield "speed", f"{range_text(found.tokens_per_second_per_gpu)} tokens/s for each GPU; {share}"
+    parts = {name: getattr(found.made, name) for name in ("compute", "exposed_communication", "bubble", "other")}
+    shares = [f"{name.replace('_', ' ')} {seconds / found.made.seconds:.0%}" for name, seconds in parts.items()]
+    yield "made of", ", ".join(shares)
+    yield from (("wider", f"not measured: {what}") for what in found.unmeasured)
 
 
-def _parts(made: StepTime) -> str:
-    names = {
-        "compute": made.compute,
-        "exposed communication": made.exposed_communication,
-        "bubble": made.bubble,
-        "other": made.other,
-    }
-    return ", ".join(f"{name} {seconds / made.seconds:.0%}" for name, seconds in names.items())
+def _training(budget: Budget, machine: str) -> Iterator[tuple[str, str]]:
+    from chartgen.checks.speed import range_text
 
-
-def _cost(budget: Budget, machine: str) -> Iterator[tuple[str, str]]:
+    yield "training", f"{range_text(budget.days)} days, {range_text(budget.gpu_hours)} GPU hours"
     if budget.cost is None:
         from chartgen.data.prices import why_unpriced
 
         yield "cost", f"no public price ({why_unpriced(machine) or 'unknown'}): give yours with --price"
         return
-    yield "cost", f"{_range(budget.cost)} at {budget.price:g} for a GPU and hour"
+    yield "cost", f"{range_text(budget.cost)} at {budget.price:g} for a GPU and hour"
     if budget.price_source:
         yield "price", budget.price_source
-
-
-def _range(found: Range) -> str:
-    from chartgen.checks.speed import range_text
-
-    return range_text(found)
 
 
 def _compare(found: list[tuple[JobSpeed, Budget | None]]) -> None:

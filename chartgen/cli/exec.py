@@ -5,24 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.folder import FolderCommand
-from chartgen.cli.options import (
-    decided,
-    find_chart,
-    new_release_argument,
-    note,
-    output_option,
-    path_option,
-    read_values,
-    target_argument,
-    values_options,
-    workload_option,
-)
-from chartgen.cli.output import emit, show_answer
+from chartgen.cli.job import FolderCommand, GivenJob
+from chartgen.cli.options import job_options, new_release_argument, output_option, target_argument, workload_option
+from chartgen.cli.output import emit, note, show_answer
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +21,7 @@ if TYPE_CHECKING:
 @click.command("exec", cls=FolderCommand)
 @target_argument
 @new_release_argument
-@values_options
+@job_options
 @click.option("--rank", default=0, show_default=True, metavar="N", help="Number of the pod.")
 @click.option(
     "--root",
@@ -43,19 +32,15 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only show what would run.")
 @workload_option
 @output_option
-@path_option
 def exec_pod(
-    *,
-    target: str,
+    job: GivenJob,
     release: str,
+    *,
     rank: int,
     root: Path | None,
     overrides: tuple[str, ...],
     dry_run: bool,
-    workload: str | None,
     output: str,
-    path: tuple[Path, ...],
-    **options: Any,
 ) -> None:
     """Run the program of a pod on this machine like the kubelet: with its variables, files, mounts and signals.
 
@@ -70,16 +55,11 @@ def exec_pod(
     """
     import tempfile
 
-    from chartgen.checks import validate
-    from chartgen.helm.manifests import objects
-    from chartgen.helm.manifests import render as render_chart
+    from chartgen.helm.manifests import objects, render
     from chartgen.rehearsal.local_pod import plan_execution, prepare_pod, run
 
-    values = read_values(options)
-    chart = find_chart(target, path, workload, values=values)
-    values = decided(chart, values)
-    validate(chart, values)
-    found = objects(render_chart(chart, release, "default", values.data))
+    chart, values = job.checked()
+    found = objects(render(chart, release, "default", values.data))
     if root is None:
         temporary = tempfile.gettempdir() if dry_run else tempfile.mkdtemp(prefix="chartgen-run-")
         root = Path(temporary)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from chartgen.cli.folder import FolderCommand
-from chartgen.cli.options import library, path_option, read_values, target_argument, values_options
+from chartgen.cli.job import FolderCommand, GivenJob
+from chartgen.cli.options import job_options, target_argument
 from chartgen.cli.output import emit, show_answer
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=FolderCommand)
 @target_argument
-@values_options
+@job_options
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs of the run; default: the values' own.")
 @click.option("--most", type=click.IntRange(min=1), default=10, show_default=True, help="Layouts to show.")
 @click.option(
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Form; values: the first layout as a values file.",
 )
-@path_option
-def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path, ...], **options: Any) -> None:
+def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
     """List the parallel layouts of a model that pass every check and fit into memory, fastest first.
 
     Where estimates differ by less than 12 %, the smaller micro-batch and the fewer GPUs that share a model decide. The
@@ -44,12 +42,12 @@ def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path,
       chartgen fit oke-h100 -f values/llama3-70b.yaml --gpus 64
       chartgen fit gke-a4 --preset llama3-70b --set nodes=4 --output values
     """
-    from chartgen.checks.layouts import fitting_layouts
+    from chartgen.checks.automatic import fitting_layouts
     from chartgen.checks.memory_fit import nested_values
     from chartgen.composer.target import load_target
     from chartgen.helm.yaml import values_text
 
-    found = fitting_layouts(load_target(target, library(path)), read_values(options), gpus)
+    found = fitting_layouts(load_target(job.target, job.library), job.values, gpus)
     shown = [(place, layout) for place, layout in enumerate(found, 1) if place <= most or layout.own]
     if output == "json":
         show_answer("layouts/v1", {"layouts": [_row(*each) for each in shown], "found": len(found)})

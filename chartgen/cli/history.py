@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from chartgen.cli.options import open_place, output_option, place_options, release_argument
+from chartgen.cli.options import GivenPlace, output_option, place_options, release_argument
 from chartgen.cli.output import show_answer
 
 
@@ -15,7 +15,7 @@ from chartgen.cli.output import show_answer
 @release_argument
 @place_options
 @output_option
-def history(release: str, **options: Any) -> None:
+def history(release: str, where: GivenPlace, output: str) -> None:
     """List the revisions of a release in Helm's store, with their runs.
 
     \b
@@ -24,7 +24,7 @@ def history(release: str, **options: Any) -> None:
     """
     from chartgen.releases.state import run_of, survey_release
 
-    with open_place(options["context"], options["namespace"]) as (cluster, place):
+    with where.open() as (cluster, place):
         state = survey_release(cluster, release, place.namespace)
     state.find(None)
     rows = [
@@ -38,7 +38,7 @@ def history(release: str, **options: Any) -> None:
         }
         for record in state.records
     ]
-    if options["output"] == "json":
+    if output == "json":
         show_answer("history/v1", {"revisions": rows})
     else:
         _show_rows(rows)

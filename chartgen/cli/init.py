@@ -9,14 +9,9 @@ from pathlib import Path
 import click
 
 from chartgen.cli.completion import complete_preset
-from chartgen.cli.options import (
-    library,
-    note,
-    open_place,
-    path_option,
-    place_options,
-    target_argument,
-)
+from chartgen.cli.job import library
+from chartgen.cli.options import GivenPlace, path_option, place_options, target_argument
+from chartgen.cli.output import note
 
 
 @click.command()
@@ -41,8 +36,7 @@ def init(
     preset_name: str,
     from_cluster: bool,
     ask: bool | None,
-    namespace: str,
-    context: str | None,
+    where: GivenPlace,
     path: tuple[Path, ...],
 ) -> None:
     """Write a site file for a target: the names in your cluster, such as queue, buckets and secrets.
@@ -66,7 +60,7 @@ def init(
     from chartgen.errors import ChartgenError, Problem, UsageError
     from chartgen.files import write_whole
 
-    if (namespace or context) and not from_cluster:
+    if (where.namespace or where.context) and not from_cluster:
         raise UsageError(Problem("--namespace and --context name a cluster to read", hint="add --from-cluster"))
     opened = library(path)
     loaded = load_target(target, opened)
@@ -85,7 +79,7 @@ def init(
     if from_cluster:
         from chartgen.releases.site_survey import site_file, survey_site
 
-        with open_place(context, namespace) as (cluster, place):
+        with where.open() as (cluster, place):
             text = site_file(text, survey_site(cluster, loaded, place.namespace), loaded)
     asks = sys.stdin.isatty() and sys.stderr.isatty() if ask is None else ask
     if asks:

@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chartgen.cli.folder import FolderCommand
+from chartgen.cli.job import FolderCommand, GivenJob, checked_values
 from chartgen.cli.options import (
-    F,
-    decided,
-    find_chart,
-    note,
-    open_place,
-    path_option,
-    read_values,
+    Command,
+    GivenPlace,
+    job_options,
     release_argument,
-    show_plan,
-    show_warnings,
     target_argument,
-    values_options,
+    with_options,
     workload_option,
 )
+from chartgen.cli.output import note, show_plan
 from chartgen.cli.rollout import carry_out, confirm_losses, follow_options, show_preview, untouched
 
 if TYPE_CHECKING:
@@ -30,15 +25,12 @@ if TYPE_CHECKING:
     from chartgen.helm.values import Values
     from chartgen.kube import Cluster
     from chartgen.releases.helm_release import Place
-    from chartgen.releases.history import RevisionRecord
     from chartgen.releases.preflight import Diagnosis
     from chartgen.releases.rollout import Rollout
-
-# What an upgrade without the files of the installation lacks; the release has them.
-_OF_FILES = ("program-is-named", "file-of-the-run-is-given")
+    from chartgen.releases.state import State
 
 
-def chart_options(command: F) -> F:
+def chart_options(command: Command) -> Command:
     """Add the options that `install` and `upgrade` share."""
     force = click.option("--force", is_flag=True, help="Skip the preflight of the cluster (`chartgen doctor`).")
     dry_run = click.option(
@@ -47,10 +39,8 @@ def chart_options(command: F) -> F:
     avoid = click.option(
         "--avoid-node", "avoided", multiple=True, metavar="NAME", help="A node that gets no pod; one more avoidNodes."
     )
-    options = (target_argument, release_argument, values_options, avoid, workload_option, force, dry_run)
-    for option in reversed((*options, follow_options, path_option)):
-        command = option(command)
-    return command
+    options = (target_argument, release_argument, job_options, avoid, workload_option, force, dry_run, follow_options)
+    return with_options(command, *options)
 
 
 @click.command(cls=FolderCommand)
@@ -70,27 +60,26 @@ def install(**options: Any) -> None:
 
 def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
-    from chartgen.checks import check, raise_errors
     from chartgen.releases.kept_files import keep_files
 
-    values = read_values(options)
-    chart = find_chart(options["target"], options["path"], options["workload"], values=values)
-    values = _avoiding(chart, values, options["avoided"])
-    found = check(chart, values)
-    if action == "install" or any(each.severity == "error" and each.rule not in _OF_FILES for each in found):
-        raise_errors(found)
-    with open_place(options["context"], options["namespace"]) as (cluster, place):
+    job: GivenJob = options["job"]
+    where: GivenPlace = options["where"]
+    chart = job.chart()
+    values = _avoiding(chart, job.values, options["avoided"])
+    if action == "install":
+        values = checked_values(chart, values, warn=True)
+    with where.open() as (cluster, place):
         with untouched():
-            action, last = _action(action, cluster, place, options)
-            values, kept = keep_files(values, last.values if last else {})
-            if kept:
-                note(f"kept from revision {last.revision if last else 0}: {', '.join(kept)}")
-                chart = find_chart(options["target"], options["path"], options["workload"], values=values)
-                found = check(chart, values)
-            raise_errors(found)
-            values = decided(chart, values, last.values if last else None)
-            show_warnings(found)
-            rollout = _prepare(action, cluster, place, chart, values, options)
+            state = _state(action, cluster, place, options)
+            last = state.last
+            if action == "upgrade":
+                values, kept = keep_files(values, last.values if last else {})
+                if kept:
+                    note(f"kept from revision {last.revision if last else 0}: {', '.join(kept)}")
+                    chart = job.chart(values)
+                values = checked_values(chart, values, last.values if last else None, warn=True)
+            action = action if last else "install"
+            rollout = _prepare(action, cluster, place, chart, values, state, options)
             if options["dry_run"]:
                 show_preview(rollout, options["output"])
                 return
@@ -116,39 +105,43 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
     return override(values, "--set-json", f"avoidNodes={json.dumps(every)}")
 
 
-def _action(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> tuple[str, RevisionRecord | None]:
-    """Return the action, and the last revision; fail at once when an existing or missing release does not allow it."""
+def _state(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> State:
+    """Return the state of the release; fail at once when an existing or missing one does not allow the action."""
     from chartgen.releases.rollout import check_existence
     from chartgen.releases.state import survey_release
 
     state = survey_release(cluster, options["release"], place.namespace)
-    if options.get("or_install") and state.last is None:
-        return "install", None
-    check_existence(state, action)
-    return action, state.last
+    if state.last or not options.get("or_install"):
+        check_existence(state, action)
+    return state
 
 
 def _prepare(
-    action: str, cluster: Cluster, place: Place, chart: Chart, values: Values, options: dict[str, Any]
+    action: str, cluster: Cluster, place: Place, chart: Chart, values: Values, state: State, options: dict[str, Any]
 ) -> Rollout:
-    from chartgen.composer.origin import Foreign, origin_of
+    from concurrent.futures import ThreadPoolExecutor
+
     from chartgen.helm.manifests import objects, render
-    from chartgen.releases.plan import plan_objects
-    from chartgen.releases.rollout import prepare
 
     release = options["release"]
-    rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
+    with ThreadPoolExecutor(1) as pool:
+        rendering = pool.submit(render, chart, release, place.namespace, values.data, cluster.version)
+        # what judges the objects is loaded while Helm renders them
+        from chartgen.composer.origin import Foreign, origin_of
+        from chartgen.releases.plan import describe_plan, plan_objects
+        from chartgen.releases.preflight import examine
+        from chartgen.releases.rollout import prepare
+
+        rendered = objects(rendering.result())
     # the meaning of third-party values is unknown, even if their keys have the same names
     is_ours = not isinstance(origin_of(chart), Foreign)
     if is_ours and (plan := plan_objects(chart, values, rendered, release, place.namespace)):
-        show_plan(plan)
+        show_plan(describe_plan(plan))
     if options["force"]:
         note("preflight of the cluster skipped (--force)")
     else:
-        from chartgen.releases.preflight import examine
-
         _heed(examine(cluster, chart, values, rendered, release, place.namespace))
-    return prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered)
+    return prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered, state=state)
 
 
 def _heed(diagnoses: list[Diagnosis]) -> None:

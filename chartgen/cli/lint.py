@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.options import layer_options, note, path_option, read_values, workload_option
-from chartgen.cli.output import emit, known_rules, show_answer
+from chartgen.cli.options import LAYERS, layer_options, path_option, workload_option
+from chartgen.cli.output import emit, known_rules, note, show_answer
 from chartgen.visible import counted
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
     """
     from chartgen.composer.folder_settings import SETTINGS
     from chartgen.findings import exit_code
+    from chartgen.helm.values import load_values
     from chartgen.linter.run import Settings, lint_all
     from chartgen.reports import format_findings
 
@@ -82,7 +83,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
         return
     if Path(SETTINGS).exists():
         note(f"lint does not use {SETTINGS}, which a pull request may change: name folders with --path")
-    values = read_values(options)
+    values = load_values(**{name: options[name] for name in LAYERS})
     settings = Settings.of(Path.cwd(), charts, path, values, **_given(options))
     checked: list[Outcome] = []
     findings = lint_all(settings, partial(_steps, verbose=options["verbose"], checked=checked))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import library, note, output_option, path_option, show_table
-from chartgen.cli.output import show_answer
+from chartgen.cli.job import library
+from chartgen.cli.options import output_option, path_option
+from chartgen.cli.output import note, show_answer, show_table
 
 if TYPE_CHECKING:
     from chartgen.composer.library import Library, ListRow
@@ -60,17 +62,22 @@ def _machines(found: Library, kind: str, gpu: str) -> list[ListRow]:
 def _blocks(found: Library, kind: str) -> list[ListRow]:
     from chartgen.composer.library import KINDS, ListRow
     from chartgen.composer.presets import preset_summary, presets
-    from chartgen.helm.yaml import load_file, require_map
 
     if kind == "presets":
         return [ListRow(name, preset_summary(file)) for name, file in presets(found).items()]
     singular = next(name for name, folder in KINDS.items() if folder == kind)
-    rows = []
-    for name in found.names(singular):
-        file = found.find(singular, name)
-        document = load_file(file if file.is_file() else file / f"{singular}.yaml")
-        rows.append(ListRow(name, str(require_map(document, kind).get("description", ""))))
-    return rows
+    paths = {name: found.find(singular, name) for name in found.names(singular)}
+    files = {name: path if path.is_file() else path / f"{singular}.yaml" for name, path in paths.items()}
+    return [ListRow(name, _description(file)) for name, file in files.items()]
+
+
+def _description(file: Path) -> str:
+    """Return the description in a definition's file; the rest of the file is not read as YAML."""
+    from chartgen.helm.yaml import load, read_text, require_map
+
+    head = re.search(r"^description:.*\n?(?:[ #\n].*\n?)*", read_text(file), re.MULTILINE)
+    document = load(head[0] if head else "", file)
+    return str(require_map(document, "a definition").get("description", ""))
 
 
 def _words(found: Library, kind: str) -> list[ListRow]:

@@ -6,8 +6,8 @@ import os
 
 import click
 
-from chartgen.cli.options import Duration, note, open_place, place_options, release_argument
-from chartgen.cli.output import emit
+from chartgen.cli.options import DURATION, GivenPlace, place_options, release_argument
+from chartgen.cli.output import emit, note
 
 
 @click.command()
@@ -16,18 +16,10 @@ from chartgen.cli.output import emit
 @click.option("--rank", default="", metavar="0|last|all|N", help="A global rank; default: the first and the last.")
 @click.option("--machine", default="", help="All pods of the run on this machine instead.")
 @click.option("--follow", is_flag=True, help="Wait until the run has ended; go on after restarts.")
-@click.option("--since", type=Duration(), default="0s", metavar="TIME", help="Only newer lines, such as 10m.")
+@click.option("--since", type=DURATION, default="0s", metavar="TIME", help="Only newer lines, such as 10m.")
 @click.option("--tail", type=click.IntRange(min=0), default=None, help="Only the last lines of each pod.")
 def logs(
-    release: str,
-    *,
-    namespace: str,
-    context: str | None,
-    rank: str,
-    machine: str,
-    follow: bool,
-    since: float,
-    tail: int | None,
+    release: str, where: GivenPlace, *, rank: str, machine: str, follow: bool, since: float, tail: int | None
 ) -> None:
     """Print the logs of a run's ranks.
 
@@ -44,7 +36,7 @@ def logs(
     if rank and machine:
         raise click.UsageError("--rank and --machine exclude each other.")
     most = -1 if tail is None else tail
-    with open_place(context, namespace) as (cluster, opened):
+    with where.open() as (cluster, opened):
         place = opened.namespace
         sources = find_sources(cluster, release, place, rank=rank, machine=machine)
         seconds = int(since)

@@ -9,33 +9,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_gpu, complete_model, complete_release_or_file, complete_target
-from chartgen.cli.options import (
-    find_chart,
-    note,
-    open_place,
-    path_option,
-    place_options,
-    read_values,
-    values_options,
-)
-from chartgen.cli.output import emit, show_answer
-from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
+from chartgen.cli.job import GivenJob
+from chartgen.cli.options import GivenPlace, job_options, named_release, place_options
+from chartgen.cli.output import emit, note, remark, show_answer
+from chartgen.errors import ChartgenError, Problem, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chartgen.checks.job import Job
     from chartgen.checks.line_patterns import LinePatterns
     from chartgen.helm.values import Values
-    from chartgen.metrics.read.collect import Log
+    from chartgen.metrics.read.log import Log
     from chartgen.metrics.report_data import RunFigures, Wanted
-    from chartgen.metrics.show.overlay import ComparedRun
+    from chartgen.metrics.show.compare import ComparedRun
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 # Option -> fact that it sets.
 _FACTS = {
-    "batch": "batch",
+    **{name: name for name in ("batch", "gpus", "machines", "precision")},
     "sequence": "sequenceLength",
-    "gpus": "gpus",
-    "machines": "machines",
-    "precision": "precision",
     "model_flops": "flops",
 }
 _COUNT = click.IntRange(min=1)
@@ -43,7 +36,7 @@ _COUNT = click.IntRange(min=1)
 
 @click.command()
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...|RELEASE", shell_complete=complete_release_or_file)
-@values_options
+@job_options
 @click.option(
     "--target",
     shell_complete=complete_target,
@@ -87,8 +80,9 @@ _COUNT = click.IntRange(min=1)
     "--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True, help="csv: all steps."
 )
 @place_options
-@path_option
-def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any) -> None:
+def metrics(
+    job: GivenJob, logs: tuple[str, ...], where: GivenPlace, output: str, prometheus: bool, **options: Any
+) -> None:
     """Report step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.
 
     LOG is a file (gzip too), a folder of files, or - for the standard input: logs of NeMo 1 and 2, DLLogger,
@@ -111,22 +105,25 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     fail_below, baselines = options["fail_below"], options["baselines"]
     if fail_below is not None and not baselines:
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
-    values = read_values(options)
-    log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs, _patterns(values)), [])
+    release = named_release(logs)
+    if release:
+        log, facts, planned = _open_release(release, where)
+    else:
+        log, facts, planned = read_logs(logs, _patterns(job.values)), [], None
     if not len(log.track):
         _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
-    wanted = _wanted(options, facts, values)
+    wanted = _wanted(options, facts, job, planned)
     figures = read_out(log, wanted)
     others = _compare(figures, baselines, wanted, log)
     compared = others[0].comparison if others else None
     if output == "text" and not prometheus and options["run"] is None:
         _show_runs(log, wanted)
-    labels = {"release": logs[0]} if _is_release(logs) else {}
+    labels = {"release": release} if release else {}
     _print(figures, others, "prometheus" if prometheus else output, labels)
-    _draw(figures, logs[0] if _is_release(logs) else Path(figures.log.places[0]).name, options, others)
+    _draw(figures, release or Path(figures.log.places[0]).name, options, others)
     for notice in figures.notices:
-        click.echo(f"{click.style(notice.severity, fg='yellow')}: {notice}", err=True)
+        remark(notice.severity, notice)
     if compared and compared.other and fail_below is not None:
         problem = f"--fail-below does not judge runs that differ: {'; '.join(compared.notes)}"
         raise ChartgenError(
@@ -157,27 +154,15 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
         note(f"wrote {options['plot']}")
 
 
-def _is_release(logs: tuple[str, ...]) -> bool:
-    """Report whether a name is meant for a release: one word that is not a file and does not look like one."""
-    name = logs[0]
-    return len(logs) == 1 and name != "-" and not Path(name).exists() and "/" not in name and "." not in name
-
-
-def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tuple[str, Any]]]:
-    from chartgen.releases.helm_release import check_name
+def _open_release(release: str, where: GivenPlace) -> tuple[Log, list[tuple[str, Any]], Job | None]:
     from chartgen.releases.status.training_log import read_release
 
-    check_name(release)
-    try:
-        with open_place(options["context"], options["namespace"]) as (cluster, place):
-            log, facts = read_release(cluster, release, place.namespace, progress=note)
-    except MissingToolError:
-        note(f"no file {release}; reading the log of release {release}")
-        raise
-    return log, [(f"release {release}", facts)]
+    with where.open_for(release) as (cluster, place):
+        log, facts, planned = read_release(cluster, release, place.namespace, progress=note)
+    return log, [(f"release {release}", facts)], planned
 
 
-def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], values: Values) -> Wanted:
+def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], job: GivenJob, planned: Job | None) -> Wanted:
     from chartgen.metrics.report_data import Wanted
 
     given = {fact: options[name] for name, fact in _FACTS.items() if options[name] is not None}
@@ -192,20 +177,22 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], values: Value
         name, model = find_model(options["model"])
         # the sequence length is the published one, which a run may change
         sources.append((name, {key: value for key, value in model.items() if key != "sequenceLength"}))
-    if values.layers:
-        sources.append(("the values", _facts_of(values, options)))
+    if job.values.layers:
+        known, own = _facts_of(job)
+        sources.append(("the values", known))
+        planned = planned or own
     keys = ("window", "attention", "peak", "price", "run", "gpu_price", "currency")
-    return Wanted(**{key: options[key] for key in keys}, facts=sources)
+    return Wanted(**{key: options[key] for key in keys}, facts=sources, job=planned)
 
 
-def _facts_of(values: Values, options: dict[str, Any]) -> Any:
-    if options["target"]:
+def _facts_of(job: GivenJob) -> tuple[Mapping[str, Any], Job | None]:
+    if job.target:
         from chartgen.metrics.figures.jobs import facts_of_release
 
-        return facts_of_release(find_chart(options["target"], options["path"], values_only=True), values)
+        return facts_of_release(job.interface(), job.values)
     from chartgen.metrics.figures.facts import facts_of_values
 
-    return facts_of_values(values.data)
+    return facts_of_values(job.values.data), None
 
 
 def _patterns(values: Values) -> LinePatterns | None:
@@ -221,9 +208,8 @@ def _compare(figures: RunFigures, baselines: tuple[str, ...], wanted: Wanted, lo
     if not baselines:
         return []
     from chartgen.metrics.show.compare import compare_runs
-    from chartgen.metrics.show.overlay import ComparedRun
 
-    return [ComparedRun(name, *compare_runs(figures, name, wanted, log)) for name in baselines]
+    return [compare_runs(figures, name, wanted, log) for name in baselines]
 
 
 def _show_runs(log: Log, wanted: Wanted) -> None:
@@ -240,7 +226,7 @@ def _show_runs(log: Log, wanted: Wanted) -> None:
 
 def _print(figures: RunFigures, compared: list[ComparedRun], form: str, labels: dict[str, str]) -> None:
     if form == "prometheus":
-        from chartgen.metrics.show.prometheus import exposition
+        from chartgen.metrics.show.export import exposition
 
         emit(exposition(figures, labels), nl=False)
     elif form == "csv":

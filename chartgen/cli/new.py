@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from chartgen.cli.options import library
+from chartgen.cli.job import library
 
 
 @click.command()

@@ -5,26 +5,25 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from chartgen.visible import harmless
+from chartgen.visible import harmless, one_line
 
 if TYPE_CHECKING:
-    from chartgen.findings import Rule
+    from chartgen.findings import Finding, Rule
 
 # Codes that click writes for chartgen's own colours and weights; forged ones can only colour text.
 _STYLE = re.compile(r"(\x1b\[(?:0|1|31|32|33|36)m)")
+_PASSED_ON = ("closed", "encoding", "errors", "fileno", "flush", "isatty", "writable")
 
 
-class Guard(io.TextIOBase):
+class Guard:
     """A text stream for people: neutralizes text that would control a terminal or a CI runner.
 
     Args:
@@ -34,16 +33,6 @@ class Guard(io.TextIOBase):
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """Return the encoding of the stream."""
-        return self.stream.encoding or "utf-8"
-
-    @property
-    def errors(self) -> str:  # type: ignore[override]
-        """Return the stream's handling of encoding errors."""
-        return self.stream.errors or "strict"
-
     def write(self, text: str | bytes, /) -> int:
         """Write a text; click writes completions as bytes."""
         text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
@@ -52,21 +41,10 @@ class Guard(io.TextIOBase):
         self.stream.write("".join(parts))
         return len(text)
 
-    def flush(self) -> None:
-        """Flush the stream."""
-        self.stream.flush()
-
-    def isatty(self) -> bool:
-        """Report whether the stream is a terminal."""
-        return self.stream.isatty()
-
-    def fileno(self) -> int:
-        """Return the stream's file descriptor."""
-        return self.stream.fileno()
-
-    def writable(self) -> bool:
-        """Report that the stream is writable."""
-        return True
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PASSED_ON:  # all else, such as `buffer` and `writelines`, writes past the guard
+            raise AttributeError(name)
+        return getattr(self.stream, name)
 
 
 @contextmanager
@@ -97,12 +75,52 @@ def show_answer(schema: str, facts: Any, *, stream: bool = False, secrets: bool 
         stream: Whether it is one of several, each on a line of its own.
         secrets: Whether it keeps its secrets, because a program runs with them.
     """
+    import json
+
     from chartgen.answers import answer
     from chartgen.masking import masked_value
 
     data = answer(schema, facts)
     text = json.dumps(data if secrets else masked_value(data), indent=None if stream else 2, allow_nan=False)
     emit(harmless(text))  # the same data: escapes are written as JSON escapes
+
+
+def note(line: str) -> None:
+    """Print a line of progress to stderr."""
+    click.echo(f"{click.style('>', fg='cyan')} {one_line(line)}", err=True)
+
+
+def remark(word: str, text: object, colour: str = "yellow") -> None:
+    """Print a line to stderr that begins with a coloured word, such as `warning`."""
+    click.echo(f"{click.style(word, fg=colour)}: {one_line(str(text))}", err=True)
+
+
+def show_warnings(findings: Iterable[Finding]) -> None:
+    """Print warnings and failed checks among findings to stderr."""
+    for finding in findings:
+        if finding.severity != "error":
+            remark(finding.severity, finding)
+
+
+def show_plan(lines: Iterable[tuple[str, str]]) -> None:
+    """Print the lines of a plan, label and text, to stderr."""
+    click.echo("Plan", err=True)
+    for label, text in lines:
+        click.echo(f"  {label:<11} {one_line(text)}", err=True)
+
+
+def show_table(rows: list[tuple[str, str]]) -> None:
+    """Print rows of name and text, wrapped to the terminal but not at hyphens of names, so that they can be copied."""
+    import shutil
+    import textwrap
+
+    # in a file, lines that every terminal shows
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    first = min(max((len(name) for name, _ in rows), default=0), 30) + 2
+    for name, text in rows:
+        lines = textwrap.wrap(text, max(width - first, 20), break_on_hyphens=False, break_long_words=False)
+        start = f"{name:<{first}}" if len(name) < first else f"{name}\n{'':{first}}"
+        click.echo((start + f"\n{'':{first}}".join(lines)).rstrip())
 
 
 def known_rules() -> list[Rule]:

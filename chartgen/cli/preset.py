@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chartgen.visible import one_line
+from chartgen.cli.output import remark
 
 
 @click.command()
@@ -34,4 +34,4 @@ def preset(config: str, name: str) -> None:
     found = describe_model(file, name or known)
     click.echo(values_text({"model": found.model}), nl=False)
     for problem in found.left:
-        click.echo(f"{click.style('warning', fg='yellow')}: {one_line(str(problem))}", err=True)
+        remark("warning", problem)

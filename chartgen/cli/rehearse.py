@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from chartgen.cli.folder import FolderCommand
-from chartgen.cli.options import (
-    Duration,
-    decided,
-    find_chart,
-    library,
-    note,
-    output_option,
-    path_option,
-    read_values,
-    show_plan,
-    target_argument,
-    team_option,
-    values_options,
-    workload_option,
-)
-from chartgen.cli.output import show_answer
+from chartgen.cli.job import FolderCommand, GivenJob
+from chartgen.cli.options import PATIENCE, job_options, output_option, target_argument, team_option, workload_option
+from chartgen.cli.output import note, show_answer, show_plan
 from chartgen.visible import counted
 
 if TYPE_CHECKING:
@@ -34,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=FolderCommand)
 @target_argument
-@values_options
+@job_options
 @click.option("--release", default="rehearsal", show_default=True, help="Release name.")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace, such as a team's.")
 @click.option(
@@ -42,7 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--timeout",
-    type=Duration(least=1, bare=True),
+    type=PATIENCE,
     metavar="TIME",
     help="Time without progress, such as 90s, until it is given up; default: 120s, and 1s for every 10 machines.",
 )
@@ -50,8 +35,7 @@ if TYPE_CHECKING:
 @team_option
 @workload_option
 @output_option
-@path_option
-def rehearse(target: str, path: tuple[Path, ...], output: str, *, no_build: bool, **options: Any) -> None:
+def rehearse(job: GivenJob, output: str, *, no_build: bool, **options: Any) -> None:
     """Install a release on a throw-away control plane with simulated machines, print the verdict, remove it all.
 
     etcd, Kubernetes, the queue and the job controllers are real; the machines are simulated, so no training runs.
@@ -62,13 +46,17 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, *, no_build: bool
     Example:
       chartgen rehearse gke-a3mega --preset gpt3-175b -f site.yaml
     """
-    from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import rehearse as rehearse_target
+    from chartgen.releases.plan import describe_plan
 
-    chart = find_chart(target, path, options["workload"], values_only=True)
-    values = decided(chart, read_values(options))
-    options |= {"on_plan": show_plan, "progress": note, "may_build": lambda names: not no_build and _agrees(names)}
-    result = rehearse_target(load_target(target, library(path)), values, **options)
+    result = rehearse_target(
+        *job.decided(),
+        workload=job.workload,
+        on_plan=lambda plan: show_plan(describe_plan(plan)),
+        progress=note,
+        may_build=lambda names: not no_build and _agrees(names),
+        **options,
+    )
     _show(result, output)
     if not result.verdict.ok:
         sys.exit(3 if result.verdict.overloaded else 1)

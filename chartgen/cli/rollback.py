@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from chartgen.cli.options import open_place, release_argument
+from chartgen.cli.options import GivenPlace, release_argument
 from chartgen.cli.rollout import carry_out, confirm_changes, follow_options, untouched, yes_option
 
 
@@ -16,7 +16,7 @@ from chartgen.cli.rollout import carry_out, confirm_changes, follow_options, unt
 @click.option("--again", default="", metavar="WORD", help="Run it once more although that run has finished.")
 @yes_option
 @follow_options
-def rollback(release: str, revision: int | None, again: str, *, yes: bool, **options: Any) -> None:
+def rollback(release: str, revision: int | None, again: str, where: GivenPlace, *, yes: bool, **options: Any) -> None:
     """Return to the chart and values of an earlier revision, as a new revision; default: the one before.
 
     \b
@@ -25,7 +25,7 @@ def rollback(release: str, revision: int | None, again: str, *, yes: bool, **opt
     """
     from chartgen.releases.rollout import prepare_rollback
 
-    with open_place(options["context"], options["namespace"]) as (cluster, place):
+    with where.open() as (cluster, place):
         with untouched():
             rollout = prepare_rollback(cluster, place, release, revision, again=again)
             confirm_changes(rollout, yes=yes, lose=options["lose_progress"])

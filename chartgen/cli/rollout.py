@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chartgen.cli.options import Duration, F, context_option, namespace_option, note, output_option
-from chartgen.cli.output import show_answer
+from chartgen.cli.options import DURATION, Command, output_option, place_options, with_options
+from chartgen.cli.output import note, remark, show_answer
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster
@@ -25,22 +25,17 @@ lose_option = click.option(
 _PHASES = ("queued", "running", "finished")
 
 
-def follow_options(command: F) -> F:
+def follow_options(command: Command) -> Command:
     """Add the options of every command that starts a run."""
-    options = (
+    return with_options(
+        command,
         click.option("--description", default="", metavar="TEXT", help="A note for the release's history."),
         click.option("--wait-for", type=click.Choice(_PHASES), help="Wait until the run reaches this phase or fails."),
-        click.option(
-            "--timeout", type=Duration(), default="2h", show_default=True, metavar="TIME", help="For how long."
-        ),
+        click.option("--timeout", type=DURATION, default="2h", show_default=True, metavar="TIME", help="For how long."),
         lose_option,
-        namespace_option,
-        context_option,
+        place_options,
         output_option,
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @contextmanager
@@ -62,7 +57,7 @@ def show_preview(rollout: Rollout, output: str) -> None:
         return
     _show_changes(rollout)
     for loss in rollout.preview.losses:
-        click.echo(f"{click.style('lost', fg='red')}: {loss}", err=True)
+        remark("lost", loss, "red")
     note(f"dry run: the API server accepts every object of this {rollout.action}; nothing was changed")
 
 
@@ -105,7 +100,7 @@ def agree_to(action: str, release: str, lost: list[LostWork], *, lose: bool) -> 
     from chartgen.errors import Problem, UsageError
 
     for loss in lost:
-        click.echo(f"{click.style('lost', fg='red')}: {loss}", err=True)
+        remark("lost", loss, "red")
     if lose or not lost:
         return
     if not can_ask():

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from chartgen.cli.completion import complete_sandbox
-from chartgen.cli.folder import FolderCommand
-from chartgen.cli.options import (
-    decided,
-    find_chart,
-    library,
-    note,
-    output_option,
-    path_option,
-    read_values,
-    target_argument,
-    team_option,
-    values_options,
-)
-from chartgen.cli.output import show_answer
+from chartgen.cli.job import FolderCommand, GivenJob
+from chartgen.cli.options import job_options, output_option, target_argument, team_option
+from chartgen.cli.output import note, show_answer
 from chartgen.visible import counted
 
 if TYPE_CHECKING:
@@ -36,26 +24,22 @@ def sandbox() -> None:
 
 @sandbox.command("up", cls=FolderCommand)
 @target_argument
-@values_options
+@job_options
 @click.option("--name", default="sandbox", show_default=True, help="Name of the sandbox.")
 @click.option("--machines", type=click.IntRange(min=0), help="Simulated machines; default: the values' nodes.")
 @click.option("--setup/--no-setup", default=True, help="Install the setup chart, or leave that to you.")
 @team_option
 @output_option
-@path_option
-def sandbox_up(target: str, name: str, output: str, path: tuple[Path, ...], **options: Any) -> None:
+def sandbox_up(job: GivenJob, name: str, output: str, **options: Any) -> None:
     """Start a control plane with a target's simulated machines, controllers and setup chart.
 
     \b
     Example:
       chartgen sandbox up gke-a3mega -f values/site.gke-a3mega.example.yaml --machines 32
     """
-    from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import open_sandbox
 
-    chart = find_chart(target, path, values_only=True)
-    values = decided(chart, read_values(options))
-    started = open_sandbox(name, load_target(target, library(path)), values, progress=note, **options)
+    started = open_sandbox(name, *job.decided(), progress=note, **options)
     _show_sandboxes([started], output)
     if output == "text":
         click.echo(f'\nUse it:  eval "$(chartgen sandbox env {name})"\nEnd it:  chartgen sandbox down {name}')

@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from chartgen.cli.options import note, open_place, place_options, release_argument
+from chartgen.cli.options import GivenPlace, place_options, release_argument
+from chartgen.cli.output import note
 
 
 @click.command()
@@ -15,9 +16,7 @@ from chartgen.cli.options import note, open_place, place_options, release_argume
 @click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="A global rank.")
 @click.option("--machine", default="", help="The pod on this machine instead.")
 @place_options
-def shell(
-    release: str, *, command: tuple[str, ...], rank: int, machine: str, namespace: str, context: str | None
-) -> None:
+def shell(release: str, command: tuple[str, ...], where: GivenPlace, *, rank: int, machine: str) -> None:
     """Open a shell in the running pod of a rank, or run a command there; exit with its exit code.
 
     The shell starts beside the program, with the variables of the pod, but not with those of the rank.
@@ -31,7 +30,7 @@ def shell(
 
     from chartgen.releases.status.pod_exec import exec_argv, find_pod
 
-    with open_place(context, namespace) as (cluster, place):
+    with where.open() as (cluster, place):
         member = find_pod(cluster, release, place.namespace, rank=rank, machine=machine)
     note(f"pod {member.name} on machine {member.machine}")
     streams = "-it" if sys.stdin.isatty() and sys.stdout.isatty() else "-i"

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from chartgen.cli.completion import complete_definition, complete_target
-from chartgen.cli.options import library, output_option, path_option, show_table
-from chartgen.cli.output import emit, show_answer
+from chartgen.cli.job import library
+from chartgen.cli.options import output_option, path_option
+from chartgen.cli.output import emit, show_answer, show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from chartgen.composer.describe import ValueFacts
     from chartgen.composer.library import Library
 
 _KINDS = ("target", "fragment", "launcher", "workload", "preset")  # click needs them before a command runs
@@ -96,18 +94,11 @@ def _show_part(name: str, kind: str, output: str, found: Library) -> None:
         return
     click.echo(f"{name}: {facts.description}\n")
     fields = {key: each for key, each in vars(facts).items() if key not in ("name", "description", "values") and each}
-    show_table([(_words(key), field if isinstance(field, str) else ", ".join(field)) for key, field in fields.items()])
-    if getattr(facts, "values", None):
+    rows = {key.replace("_", " "): each if isinstance(each, str) else ", ".join(each) for key, each in fields.items()}
+    show_table([*rows.items()])
+    if values := getattr(facts, "values", None):
         click.echo()
-        show_table(_values(facts.values))
-
-
-def _words(key: str) -> str:
-    return key.replace("_", " ")
-
-
-def _values(values: Sequence[ValueFacts]) -> list[tuple[str, str]]:
-    return [(value.key, f"{value.default}  {value.meaning}".rstrip()) for value in values]
+        show_table([(value.key, f"{value.default}  {value.meaning}".rstrip()) for value in values])
 
 
 def _show_target(target: str, output: str, library: Library) -> None:
@@ -115,21 +106,19 @@ def _show_target(target: str, output: str, library: Library) -> None:
     from chartgen.composer.target import load_target
 
     found = load_target(target, library)
+    own = own_parts(found.document) if found.parents else {}
     slots: dict[str, list[str]] = {}
     for fragment in found.fragments:
-        templates = [
-            *(f"manifests/{name}" for name in fragment.manifests),
-            *(f"setup/{name}" for name in fragment.setup),
-        ]
-        for slot in (*fragment.slots, *templates):
-            slots.setdefault(slot, []).append(fragment.name)
+        for folder, names in (("", fragment.slots), ("manifests/", fragment.manifests), ("setup/", fragment.setup)):
+            for name in names:
+                slots.setdefault(f"{folder}{name}", []).append(fragment.name)
     if output == "json":
         facts = {
             "name": target,
             "description": found.description,
             "workload": found.workload,
             "extends": [*found.parents],
-            "own": own_parts(found.document) if found.parents else {},
+            "own": own,
             "machines": [{"name": one.name, "gpus": one.gpus, "gpu": one.gpu} for one in found.machines.values()],
             "launchers": [launcher.name for launcher in found.launchers],
             "slots": slots,
@@ -143,7 +132,6 @@ def _show_target(target: str, output: str, library: Library) -> None:
     show_table([*machines, ("workload", found.workload), ("launchers", launchers), *policies])
     if found.parents:
         click.echo()
-        own = [(key, ", ".join(names)) for key, names in own_parts(found.document).items()]
-        show_table([("extends", ", ".join(found.parents)), *own])
+        show_table([("extends", ", ".join(found.parents)), *((key, ", ".join(names)) for key, names in own.items())])
     click.echo()
     show_table([(slot, ", ".join(fragments)) for slot, fragments in sorted(slots.items())])

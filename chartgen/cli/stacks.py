@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chartgen.cli.options import open_place, output_option, place_options, release_argument
+from chartgen.cli.options import GivenPlace, output_option, place_options, release_argument
 from chartgen.cli.output import show_answer
 
 _SHOWN = 12  # innermost calls
@@ -15,7 +15,7 @@ _SHOWN = 12  # innermost calls
 @place_options
 @click.option("--all", "complete", is_flag=True, help="Whole stacks; default: the innermost 12 calls.")
 @output_option
-def stacks(release: str, *, namespace: str, context: str | None, complete: bool, output: str) -> None:
+def stacks(release: str, where: GivenPlace, *, complete: bool, output: str) -> None:
     """Show where each rank of a running release is, grouped by equal stacks; name the odd one out.
 
     Each pod dumps the main thread of its ranks with py-spy, which its image must have. The program continues.
@@ -26,14 +26,14 @@ def stacks(release: str, *, namespace: str, context: str | None, complete: bool,
     """
     from chartgen.releases.status.stacks import odd, read_stacks, span
 
-    with open_place(context, namespace) as (cluster, place):
+    with where.open() as (cluster, place):
         groups = read_stacks(cluster, release, place)
     if output == "json":
         show_answer("stacks/v1", {"groups": groups})
         return
     for group in groups:
-        where = f" on machine {group.machines[0]}" if len(group.machines) == 1 else ""
-        click.echo(f"{len(group.ranks)} rank{'s' if len(group.ranks) > 1 else ''}: {span(group.ranks)}{where}")
+        on = f" on machine {group.machines[0]}" if len(group.machines) == 1 else ""
+        click.echo(f"{len(group.ranks)} rank{'s' if len(group.ranks) > 1 else ''}: {span(group.ranks)}{on}")
         if group.error:
             click.echo(f"  unknown: {group.error}")
         for frame in group.frames if complete else group.frames[:_SHOWN]:

@@ -6,20 +6,12 @@ import shutil
 import sys
 import time
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from chartgen.cli.options import (
-    any_release_argument,
-    context_option,
-    namespace_option,
-    note,
-    open_place,
-    output_option,
-    price_option,
-)
-from chartgen.cli.output import show_answer, steer
+from chartgen.cli.options import GivenPlace, any_release_argument, output_option, place_options, price_option
+from chartgen.cli.output import note, show_answer, steer
 from chartgen.visible import harmless
 
 if TYPE_CHECKING:
@@ -38,20 +30,13 @@ _CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: up to the first line, then erase to the en
 
 @click.command()
 @any_release_argument
-@namespace_option
+@place_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="Without a release: those of all namespaces.")
-@context_option
 @price_option
 @click.option("--follow", is_flag=True, help="Wait until the run has finished (exit 0) or failed (exit 1).")
 @output_option
 def status(
-    release: str | None,
-    namespace: str,
-    all_namespaces: bool,
-    context: str | None,
-    price: float | None,
-    follow: bool,
-    output: str,
+    release: str | None, where: GivenPlace, all_namespaces: bool, price: float | None, follow: bool, output: str
 ) -> None:
     """Show the state of a release: why it waits, its progress, which rank failed first.
 
@@ -73,9 +58,10 @@ def status(
         raise click.UsageError("--follow needs a release")
     if release is not None and all_namespaces:
         raise click.UsageError("--all-namespaces is for the table of all releases; leave out the release, or use -n")
-    with open_place(context, namespace) as (cluster, place):
+    with where.open() as (cluster, place):
         if release is None:
-            show_all(cluster, "" if all_namespaces else place.namespace, output, price)
+            namespace = "" if all_namespaces else place.namespace
+            _show_all(look_at(cluster, namespace, price), namespace, output)
             return
         if follow:
             _follow(cluster, release, place.namespace, output)
@@ -86,34 +72,42 @@ def status(
         sys.exit(1)
 
 
-def show_all(cluster: Cluster, namespace: str, output: str, price: float | None) -> None:
-    """Show the releases of a namespace, or of all, one row each.
+class Look(NamedTuple):
+    """The releases of a namespace, or of all, at one time; and those that the user may not read."""
 
-    Raises:
-        ChartgenError: The user may not read some releases; the others have been shown.
-    """
-    from chartgen.errors import ChartgenError
+    at: datetime
+    releases: list[Glance]
+    refused: list[Problem]
+
+
+def look_at(cluster: Cluster, namespace: str, price: float | None) -> Look:
+    """Check the releases of a namespace, or of all."""
     from chartgen.releases.status.overview import glance, read_releases
 
     refused: list[Problem] = []
     readouts, now = list(read_releases(cluster, namespace, refused=refused.append)), datetime.now(timezone.utc)
-    found = [glance(readout, now, price) for readout in readouts]
+    return Look(now, [glance(readout, now, price) for readout in readouts], refused)
+
+
+def _show_all(look: Look, namespace: str, output: str) -> None:
+    from chartgen.errors import ChartgenError
+
     if output == "json":
-        show_answer("releases/v1", {"at": now, "releases": found})
-    elif found:
+        show_answer("releases/v1", {"at": look.at, "releases": look.releases})
+    elif look.releases:
         columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        for line in overview(found, namespace, columns):
+        for line in overview(look.releases, namespace, columns):
             click.echo(line)
-    elif not refused:
+    elif not look.refused:
         where = f"namespace {namespace}" if namespace else "any namespace"
         click.echo(f"no release of chartgen's charts in {where}")
-    for line in unread(found):
+    for line in unread(look.releases):
         note(line)
-    if refused:
-        raise ChartgenError(refused)
+    if look.refused:
+        raise ChartgenError(look.refused)
 
 
-def unread(readouts: Iterable[Readout]) -> list[str]:
+def unread(readouts: Iterable[Readout | Glance]) -> list[str]:
     """Return a line for each permission that readouts lacked."""
     return list(dict.fromkeys(f"unknown: {each}" for readout in readouts for each in readout.unread))
 

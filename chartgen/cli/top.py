@@ -5,49 +5,25 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from datetime import datetime, timezone
 from itertools import count as forever
-from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import (
-    Duration,
-    context_option,
-    namespace_option,
-    note,
-    open_place,
-    output_option,
-    price_option,
-)
-from chartgen.cli.output import show_answer
-from chartgen.cli.status import Screen, overview, show_new, unread
+from chartgen.cli.options import DURATION, GivenPlace, output_option, place_options, price_option
+from chartgen.cli.output import note, show_answer
+from chartgen.cli.status import Look, Screen, look_at, overview, show_new, unread
 from chartgen.visible import counted
-
-if TYPE_CHECKING:
-    from chartgen.errors import Problem
-    from chartgen.releases.status.readout import Readout
 
 
 @click.command()
-@namespace_option
+@place_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="The releases of all namespaces.")
-@context_option
-@click.option(
-    "--every", type=Duration(), default="5s", show_default=True, metavar="TIME", help="Time between two looks."
-)
+@click.option("--every", type=DURATION, default="5s", show_default=True, metavar="TIME", help="Time between two looks.")
 @click.option("--count", type=click.IntRange(min=1), help="Stop after so many looks; default: on Ctrl-C.")
 @price_option
 @output_option
 def top(
-    *,
-    namespace: str,
-    all_namespaces: bool,
-    context: str | None,
-    every: float,
-    count: int | None,
-    price: float | None,
-    output: str,
+    where: GivenPlace, *, all_namespaces: bool, every: float, count: int | None, price: float | None, output: str
 ) -> None:
     """Show all releases of chartgen's charts, one row each, and refresh them until Ctrl-C.
 
@@ -62,43 +38,35 @@ def top(
         raise click.UsageError("stdout is not a terminal; use --output json, or `chartgen status` for one table")
     from chartgen.errors import ChartgenError
     from chartgen.kube.http import is_passing
-    from chartgen.releases.status.overview import read_releases
 
     screen, answered = Screen(), False
     noted: set[str] = set()
-    with open_place(context, namespace) as (cluster, place):
-        where = "" if all_namespaces else place.namespace
+    with where.open() as (cluster, place):
+        namespace = "" if all_namespaces else place.namespace
         try:
-            for look in forever(1):
-                refused: list[Problem] = []
+            for number in forever(1):
                 try:
-                    readouts = list(read_releases(cluster, where, refused=refused.append))
+                    look = look_at(cluster, namespace, price)
                 except ChartgenError as error:
-                    if not is_passing(error) or (look == count and not answered):
+                    if not is_passing(error) or (number == count and not answered):
                         raise
                     note(str(error))
                 else:
                     answered = True
-                    unknown = [*unread(readouts), *map(str, refused)]
-                    _show(readouts, unknown, where, price, screen if output == "text" else None)
-                    if output == "json":
-                        show_new(unknown, noted, note)
-                if look == count:
+                    _show(look, namespace, noted, screen if output == "text" else None)
+                if number == count:
                     return
                 time.sleep(every)
         except KeyboardInterrupt:
             return  # the usual end
 
 
-def _show(
-    readouts: list[Readout], unknown: list[str], namespace: str, price: float | None, screen: Screen | None
-) -> None:
-    from chartgen.releases.status.overview import glance
-
-    now = datetime.now(timezone.utc)
-    found = [glance(readout, now, price) for readout in readouts]
+def _show(look: Look, namespace: str, noted: set[str], screen: Screen | None) -> None:
+    unknown = [*unread(look.releases), *map(str, look.refused)]
     if screen is None:
-        show_answer("releases/v1", {"at": now, "releases": found}, stream=True)
+        show_answer("releases/v1", {"at": look.at, "releases": look.releases}, stream=True)
+        show_new(unknown, noted, note)
         return
-    head = f"{counted(len(readouts), 'release')} in {namespace or 'all namespaces'}, {now:%H:%M:%S} UTC"
-    screen.draw("\n".join([head, *overview(found, namespace, shutil.get_terminal_size().columns - 1), *unknown]))
+    head = f"{counted(len(look.releases), 'release')} in {namespace or 'all namespaces'}, {look.at:%H:%M:%S} UTC"
+    rows = overview(look.releases, namespace, shutil.get_terminal_size().columns - 1)
+    screen.draw("\n".join([head, *rows, *unknown]))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from chartgen.cli.options import note, open_place, output_option, place_options, release_argument
-from chartgen.cli.output import show_answer
+from chartgen.cli.options import GivenPlace, output_option, place_options, release_argument
+from chartgen.cli.output import note, show_answer
 from chartgen.cli.rollout import agree_to, lose_option, untouched
 
 
@@ -16,7 +14,7 @@ from chartgen.cli.rollout import agree_to, lose_option, untouched
 @lose_option
 @place_options
 @output_option
-def uninstall(release: str, lose_progress: bool, **options: Any) -> None:
+def uninstall(release: str, lose_progress: bool, where: GivenPlace, output: str) -> None:
     """Uninstall a release: stop its run, remove leftovers of failed upgrades, keep its data.
 
     Shows first which steps of a live run are not in a checkpoint, and asks for confirmation like `upgrade`.
@@ -29,12 +27,12 @@ def uninstall(release: str, lose_progress: bool, **options: Any) -> None:
     from chartgen.releases.uninstall import check_installed
     from chartgen.releases.uninstall import uninstall as remove
 
-    with open_place(options["context"], options["namespace"]) as (cluster, place):
+    with where.open() as (cluster, place):
         with untouched():
             state = check_installed(cluster, place, release)
             agree_to("uninstall", release, lost_work(cluster, state, state.runs), lose=lose_progress)
         removal = remove(cluster, place, release, progress=note)
-    if options["output"] == "json":
+    if output == "json":
         show_answer("removal/v1", removal)
         return
     click.echo(f"{release}: uninstalled" + (f", {removal.chart}" if removal.chart else "") + f" in {removal.namespace}")

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from chartgen.cli.folder import FolderCommand
 from chartgen.cli.install import chart_options, roll_out
+from chartgen.cli.job import FolderCommand
 from chartgen.cli.rollout import confirm_changes, yes_option
 
 

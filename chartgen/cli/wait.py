@@ -6,14 +6,8 @@ import sys
 
 import click
 
-from chartgen.cli.options import (
-    Duration,
-    note,
-    open_place,
-    output_option,
-    place_options,
-    release_argument,
-)
+from chartgen.cli.options import DURATION, GivenPlace, output_option, place_options, release_argument
+from chartgen.cli.output import note
 from chartgen.cli.status import show_readout
 
 
@@ -28,9 +22,9 @@ from chartgen.cli.status import show_readout
     show_default=True,
     help="Phase to wait for; a later phase counts too.",
 )
-@click.option("--timeout", type=Duration(), default="2h", show_default=True, metavar="TIME", help="Time limit.")
+@click.option("--timeout", type=DURATION, default="2h", show_default=True, metavar="TIME", help="Time limit.")
 @output_option
-def wait(release: str, namespace: str, context: str | None, phase: str, timeout: float, output: str) -> None:
+def wait(release: str, where: GivenPlace, phase: str, timeout: float, output: str) -> None:
     """Wait until a run is queued, runs or has finished: exit 0, or 1 when it fails or takes too long.
 
     \b
@@ -39,7 +33,7 @@ def wait(release: str, namespace: str, context: str | None, phase: str, timeout:
     """
     from chartgen.releases.status.watch import wait_for_phase
 
-    with open_place(context, namespace) as (cluster, place):
+    with where.open() as (cluster, place):
         readout = wait_for_phase(cluster, release, phase, namespace=place.namespace, timeout=timeout, progress=note)
     show_readout(readout, output)
     if readout.phase == "failed":

@@ -8,18 +8,16 @@ from pathlib import Path
 import click
 
 from chartgen.cli.completion import complete_release_or_file
-from chartgen.cli.options import context_option, namespace_option, open_place, output_option
+from chartgen.cli.options import GivenPlace, named_release, output_option, place_options
 from chartgen.cli.output import show_answer
-from chartgen.errors import MissingToolError, Problem
 from chartgen.visible import one_line
 
 
 @click.command()
 @click.argument("places", nargs=-1, required=True, metavar="RELEASE|PATH...", shell_complete=complete_release_or_file)
-@namespace_option
-@context_option
+@place_options
 @output_option
-def why(places: tuple[str, ...], *, namespace: str, context: str | None, output: str) -> None:
+def why(places: tuple[str, ...], where: GivenPlace, output: str) -> None:
     """Show why a run ended or hangs: the first cause, its rank and machine, the lines that show it, what to do.
 
     PATH is a log (gzip too), a dump of PyTorch's Flight Recorder, or a folder of both, from any cluster; the kernel's
@@ -33,19 +31,13 @@ def why(places: tuple[str, ...], *, namespace: str, context: str | None, output:
     from chartgen.masking import masked
     from chartgen.releases.why.explanation import describe_explanation, explain_files
 
-    paths = [Path(place) for place in places]
-    if len(paths) == 1 and not paths[0].exists() and "/" not in places[0] and "." not in places[0]:
-        from chartgen.releases.helm_release import check_name
+    if release := named_release(places):
         from chartgen.releases.status.explained import explain_release
 
-        check_name(places[0])
-        try:
-            with open_place(context, namespace) as (cluster, place):
-                found = explain_release(cluster, places[0], place.namespace)
-        except MissingToolError as error:
-            raise MissingToolError([Problem("no such file or folder", paths[0]), *error.problems]) from None
+        with where.open_for(release) as (cluster, place):
+            found = explain_release(cluster, release, place.namespace)
     else:
-        found = explain_files(paths)
+        found = explain_files([*map(Path, places)])
     if output == "json":
         show_answer("explanation/v1", found)
     else:

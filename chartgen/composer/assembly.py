@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
+from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.fragment import Fragment, check_combination
 from chartgen.composer.interface import interface_of, setup_interface_of
 from chartgen.composer.kube_linter import FILE as KUBE_LINTER
@@ -19,18 +20,17 @@ from chartgen.composer.kube_linter import WITHOUT_TTL, kube_linter_config
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
 from chartgen.composer.policies import policy_text
-from chartgen.composer.programs import for_values
-from chartgen.composer.provenance import FragmentLine, LineMarks
+from chartgen.composer.presets import for_values
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
+from chartgen.composer.tags import FragmentLine, LineMarks
 from chartgen.composer.target import Target, of_kind, with_fragments, with_launchers
-from chartgen.composer.value_docs import ValueRow
-from chartgen.composer.workload import Workload, load_workload
-from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.composer.values import ValueRow
+from chartgen.composer.workload import load_workload
+from chartgen.errors import ChartgenError, Problem, UsageError, refuse
 from chartgen.helm.chart import Chart
 from chartgen.helm.gotemplate import split_definitions
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import read_text
 
 SETUP = BUILTIN / "workloads" / "setup"
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
@@ -43,7 +43,7 @@ _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its o
 _COMMON_IN_SETUP = ("templates/_helpers.tpl", "templates/_settings.tpl")
 # A definition with the comment above it; the composer's marks may end each line.
 _DEFINITION = re.compile(
-    r'^(?:\{\{-?\s*/\*(?:(?!\*/).)*\*/[^\n]*\n)?\{\{-?\s*define\s+"([^"]+)"', re.MULTILINE | re.DOTALL
+    r'^(?:\{\{-?\s*/\*[^*]*(?:\*(?!/)[^*]*)*\*/[^\n]*\n)?\{\{-?\s*define\s+"([^"]+)"', re.MULTILINE
 )
 
 
@@ -70,7 +70,7 @@ def compose(
         UsageError: Unknown workload kind, fragment or launcher.
         ChartgenError: Fragments that exclude each other, slots that clash, text that does not render.
     """
-    kind = _workload(target, workload or target.workload)
+    kind = _known_kind(target, workload)
     target = with_launchers(with_fragments(target, fragments), launchers) if fragments or launchers else target
     return _Composer(target if values is None else for_values(target, values, workload), kind).run_chart()
 
@@ -81,7 +81,7 @@ def compose_interface(target: Target, workload: str | None = None) -> Chart:
     Returns:
         A chart without templates: values.yaml and values.schema.json.
     """
-    return _Composer(target, _workload(target, workload or target.workload)).interface()
+    return _Composer(target, _known_kind(target, workload)).interface()
 
 
 def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
@@ -95,7 +95,7 @@ def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
         return None
     usual = of_kind(found, target.workload)
     kind = target.workload if usual.fragments == found.fragments else found.kind
-    return _Composer(usual, _workload(usual, kind), setup=True).setup_chart()
+    return _Composer(usual, _known_kind(usual, kind), setup=True).setup_chart()
 
 
 def compose_sources(composed: Composed) -> dict[str, list[tuple[str, FragmentLine | None]]]:
@@ -105,21 +105,19 @@ def compose_sources(composed: Composed) -> dict[str, list[tuple[str, FragmentLin
         ChartgenError: As `compose`.
     """
     marks = LineMarks()
-    workload = _workload(composed.target, composed.workload)
-    composer = _Composer(composed.target, workload, marks, setup=composed.setup)
+    composer = _Composer(composed.target, composed.workload, marks, setup=composed.setup)
     files = composer.setup_templates() if composed.setup else composer.run_templates()
     return {path: marks.read(_tidy(text)) for path, text in files.items()}
 
 
 class _Composer:
-    def __init__(
-        self, target: Target, workload: Workload, marks: LineMarks | None = None, *, setup: bool = False
-    ) -> None:
-        target = of_kind(target, workload.name)
+    def __init__(self, target: Target, kind: str, marks: LineMarks | None = None, *, setup: bool = False) -> None:
+        target = of_kind(target, kind)
+        workload = target.runs or load_workload(target.library.find("workload", kind))
         self.target, self.workload, self.marks, self.setup = target, workload, marks, setup
         check_combination(target.fragments, target.document, workload.name, workload.requires, workload.queues)
-        kind = "" if workload.name == target.workload else f"-{workload.name}"
-        self.chart = f"{target.name}{kind}{'-setup' if setup else ''}"
+        other = "" if kind == target.workload else f"-{kind}"
+        self.chart = f"{target.name}{other}{'-setup' if setup else ''}"
         self.tags = Tags(target, workload, self.chart, setup=setup, marks=marks, rules=self._rules)
         self.sources: dict[str, Path] = {}
 
@@ -134,7 +132,11 @@ class _Composer:
         ]
         description = f"Training on {self.target.description}"
         interface, table = self._interface
-        facts = {"others": ", ".join(others), "values_table": [row._asdict() for row in table], **self._keys(table)}
+        facts = {
+            "others": ", ".join(others),
+            "values_table": [{"key": row.key, "default": row.default, "meaning": row.meaning} for row in table],
+            **self._keys(table),
+        }
         return self._finish(files | interface, COMMON / "README.md", description, **facts)
 
     def _keys(self, table: Iterable[ValueRow]) -> dict[str, list[str]]:
@@ -152,9 +154,9 @@ class _Composer:
         # a kind's own file replaces the common one of its name
         for folder in (COMMON, *self.workload.folders):
             self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir())}
-        if not self._for_users:
+        if not self.tags.for_users:
             del self.sources[_ACCESSORS]
-        files = {name: self.tags.render(read_text(file), file) for name, file in self.sources.items()}
+        files = {name: self.tags.render(source_text(file), file) for name, file in self.sources.items()}
         files = self._objects(files) | self._launchers("launcher.tpl", "templates/launchers/_{}.tpl")
         for fragment in self.target.fragments:
             for name, text in fragment.manifests.items():
@@ -162,7 +164,7 @@ class _Composer:
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
         files = self._obeying(self._beginning(files, "resolve"))
-        files = _with_used_definitions(files, self.sources, self._for_users)
+        files = _with_used_definitions(files, self.sources, {_ACCESSORS})
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
@@ -175,8 +177,9 @@ class _Composer:
     def setup_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of what is installed once."""
         own = sorted((SETUP / "templates").iterdir())
-        files = {f"templates/{file.name}": self.tags.render(read_text(file), file) for file in own}
-        files |= {name: self.tags.common(name) for name in (*_COMMON_IN_SETUP, *self._for_users)}
+        files = {f"templates/{file.name}": self.tags.render(source_text(file), file) for file in own}
+        shared = (*_COMMON_IN_SETUP, *([_ACCESSORS] if self.tags.for_users else []))
+        files |= {name: self.tags.common(name) for name in shared}
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
@@ -184,12 +187,6 @@ class _Composer:
         self._add_helpers(files)
         files = _with_used_definitions(files, self.sources, set())
         return files | self._read_files(files)
-
-    @property
-    def _for_users(self) -> set[str]:
-        """The templates with helpers that only a user's fragments and launchers may name."""
-        paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
-        return set() if all(map(self.target.library.is_builtin, paths)) else {_ACCESSORS}
 
     def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
         """Begin the files of objects with what makes .Run: Helm renders files in an order of its own."""
@@ -230,9 +227,9 @@ class _Composer:
     def _finish(self, files: dict[str, str], readme: Path, description: str, **facts: Any) -> Chart:
         files |= {
             "Chart.yaml": self.tags.common("Chart.yaml", description=description),
-            "LICENSE": read_text(COMMON / "LICENSE"),
-            ".helmignore": read_text(COMMON / "helmignore"),
-            "README.md": self.tags.render(read_text(readme), readme, description=description, **facts),
+            "LICENSE": source_text(COMMON / "LICENSE"),
+            ".helmignore": source_text(COMMON / "helmignore"),
+            "README.md": self.tags.render(source_text(readme), readme, description=description, **facts),
         }
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, self._origin)
 
@@ -303,7 +300,7 @@ class _Composer:
         """Compose a file for each launcher."""
         path = COMMON / source
         files = {
-            name.format(launcher.name): self.tags.render(read_text(path), path, launcher=launcher)
+            name.format(launcher.name): self.tags.render(source_text(path), path, launcher=launcher)
             for launcher in self.target.launchers
         }
         self.sources |= dict.fromkeys(files, path)
@@ -311,21 +308,23 @@ class _Composer:
 
     def _rules(self) -> str:
         tasks = tuple((launcher.name, launcher.task) for launcher in self.target.launchers)
-        unmarked = _Composer(self.target, self.workload) if self.marks else self
+        unmarked = _Composer(self.target, self.workload.name) if self.marks else self
         schema = unmarked.interface().files[SCHEMA_FILE]
         lines = rule_lines(self.chart, tuple(rules_of(self.target, self.workload.folders)), schema, tasks)
         marks = self.marks
         return "\n".join(marks.marked(*line) if marks else line.text for line in lines)
 
 
-def _workload(target: Target, name: str) -> Workload:
+def _known_kind(target: Target, name: str | None) -> str:
+    """Return the name of a workload kind, the target's own for None."""
     try:
-        return load_workload(target.library.find("workload", name))
+        target.library.find("workload", name or target.workload)
     except UsageError as error:
-        if name != target.workload:
+        if name:
             raise
         problem = error.problems[0]
         raise UsageError(target.document.problem(problem.message, ("workload",), problem.hint)) from None
+    return name or target.workload
 
 
 def _template_name(file: Path) -> str:
@@ -344,8 +343,7 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
                 message = f"template {match[1]!r} is already defined in {sources[first[match[1]]]}"
                 problems.append(Problem(message, sources[name], line, hint="rename it"))
             first.setdefault(match[1], name)
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
 
 
 def _with_used_definitions(
@@ -361,17 +359,17 @@ def _with_used_definitions(
     helpers = {
         path: _definitions(text)
         for path, text in files.items()
-        if path.startswith("templates/_") and path not in whole and sources.get(path, BUILTIN).is_relative_to(BUILTIN)
+        if path.startswith("templates/_") and path not in whole and is_builtin(sources.get(path, COMMON))
     }
     defined: dict[str, str] = {}
     for name, text in [each for found in helpers.values() for each in found]:
         defined.setdefault(name, text)
+    # a template may also join the chart's name and the definition's
+    by_word = {word: name for name in defined for word in (name, name.partition(".")[2])}
     used: set[str] = set()
     left = [text for path, text in files.items() if path not in helpers]
     while left:
-        words = set(_QUOTED.findall(left.pop()))
-        # a template may also join the chart's name and the definition's
-        new = {name for name in defined if name in words or name.partition(".")[2] in words} - used
+        new = {by_word[word] for word in by_word.keys() & _QUOTED.findall(left.pop())} - used
         used |= new
         left += [defined[name] for name in new]
     kept = {

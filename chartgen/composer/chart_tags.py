@@ -14,22 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from chartgen import __version__
+from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
-from chartgen.composer.provenance import LineMarks
 from chartgen.composer.rule_facts import FACTS, PORTABLE
-from chartgen.composer.slot_kinds import SLOTS
-from chartgen.composer.slots import Segment, SlotText, resolve
-from chartgen.composer.tag_facts import kind_facts, target_facts
-from chartgen.composer.tags import fill
+from chartgen.composer.slots import SLOTS, Segment, SlotText, resolve
+from chartgen.composer.tags import LineMarks, fill, kind_facts, target_facts
 from chartgen.composer.target import Target
 from chartgen.composer.workload import Workload
 from chartgen.data.compatibility import lock, queue_needs
 from chartgen.data.exits import exit_codes, final_exits
 from chartgen.errors import did_you_mean
-from chartgen.helm.yaml import read_text
 
 COMMON = BUILTIN / "workloads" / "common"
 # What a text defines as a template of Helm's.
@@ -82,7 +79,7 @@ class Tags:
         text = text.replace("<%= chart %>", self.chart)
         if "<%" not in text:
             return text
-        context, trusted = {**self._context, **more}, self.target.library.is_builtin(path)
+        context, trusted = {**self._context, **more}, is_builtin(path)
         if launcher:
             context["launcher"] = self._facts["launchers"][self.target.launchers.index(launcher)]
         if gpus is not None:
@@ -104,7 +101,7 @@ class Tags:
 
     def common(self, name: str, **more: Any) -> str:
         """Fill in a file that all charts share."""
-        return self.render(read_text(COMMON / name), COMMON / name, **more)
+        return self.render(source_text(COMMON / name), COMMON / name, **more)
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
@@ -128,6 +125,7 @@ class Tags:
             "program_of": lambda name: next(each.program for each in self.target.every_launcher if each.name == name),
             "parts": lambda launcher: list(self._launcher(launcher).parts),
             "launcher_parts": lambda launcher: self._launcher_parts(self._launcher(launcher)),
+            "used_parts": self._used_parts,
             "part": lambda launcher, name: self._part(self._launcher(launcher), name),
             "setup_files": lambda fragment: list(self._fragment(fragment).setup),
             "common": self.script,
@@ -153,11 +151,15 @@ class Tags:
     @cached_property
     def _facts_of_rules(self) -> set[str]:
         """Return the facts that the chart makes: those that its rules name, and all where a user's templates may."""
-        is_builtin = self.target.library.is_builtin
-        parts = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
-        if not all(map(is_builtin, [*parts, self.workload.path])):
+        if self.for_users:
             return {name.partition(".")[0] for name in FACTS}
         return set(_FACT_OF_RULE.findall(self._rule_text))
+
+    @property
+    def for_users(self) -> bool:
+        """Whether templates of users are in the chart, which may name what chartgen's own do not."""
+        paths = [*(part.path for part in self.target.fragments), *(part.path for part in self.target.launchers)]
+        return not all(map(is_builtin, [*paths, self.workload.path]))
 
     def _launcher(self, facts: Mapping[str, str]) -> Launcher:
         """Return the launcher whose facts a tag hands in."""
@@ -241,7 +243,7 @@ class Tags:
     def defined_by_kind(self) -> set[str]:
         """The definitions of the workload kind's own templates, without the chart's name before them."""
         files = [file for folder in self.workload.folders for file in (folder / "templates").iterdir()]
-        names = [name for file in files for name in DEFINE.findall(read_text(file))]
+        names = [name for file in files for name in DEFINE.findall(source_text(file))]
         return {name.partition("%>.")[2] for name in names}
 
     def _job(self, indent: int, *, gpus: bool = True) -> str:
@@ -252,7 +254,7 @@ class Tags:
 
     def _workload_validate(self) -> str:
         path = self.workload.path / "validate.tpl"
-        return self.render(read_text(path), path).rstrip("\n") if path.is_file() else ""
+        return self.render(source_text(path), path).rstrip("\n") if path.is_file() else ""
 
     def _compat(self) -> dict[str, Any]:
         return lock()  # which is itself an object with a cache
@@ -281,7 +283,7 @@ class Tags:
         if name not in self.scripts:
             raise ValueError(f"common({name!r}): no such file; known: {', '.join(self.scripts)}")
         path = self.scripts[name]
-        return self.render(read_text(path), path).rstrip("\n")
+        return self.render(source_text(path), path).rstrip("\n")
 
     def file(self, path: str) -> str | None:
         """Return the text of a file below files/ that templates read; None where it is unknown."""
@@ -296,6 +298,15 @@ class Tags:
 
     def _plain(self, text: SlotText, segments: Sequence[Segment]) -> str:
         return self.render(joined(segments), text.path)
+
+    @property
+    def _used_parts(self) -> list[str]:
+        """Return the definitions of launchers that templates include by name; no launcher here has the others."""
+        every = [name.partition(".")[0] for name in INCLUDED] + ["programs"]
+        if self.for_users:
+            return every
+        filled = {name for launcher in self.target.launchers for name in _filled_parts(launcher)}
+        return [name for name in every if name in filled]
 
     def _launcher_parts(self, launcher: Launcher) -> dict[str, str]:
         """Return the text of each definition that templates include by name; empty where the launcher has no part."""
@@ -323,6 +334,13 @@ class Tags:
 
     def _part(self, launcher: Launcher, name: str) -> str:
         return self.render(launcher.parts.get(name, ""), launcher.path / name, launcher=launcher).rstrip("\n")
+
+
+def _filled_parts(launcher: Launcher) -> set[str]:
+    """Return the definitions that a launcher fills, and those that each chart has."""
+    filled = {"config", "args", "env", "beforeLaunch"} | {name.partition(".")[0] for name in launcher.parts}
+    filled |= {"programs"} if launcher.own_program else set()
+    return filled | ({"files"} if launcher.writes_config else set())
 
 
 def _guard(*, opens: bool) -> str:

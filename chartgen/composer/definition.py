@@ -1,125 +1,98 @@
-"""Definition files (`target.yaml`, `fragment.yaml`, `launcher.yaml`, `workload.yaml`) and their allowed keys.
+"""Definition files (`target.yaml`, `fragment.yaml`, ...): data that a JSON Schema describes, and records of it.
 
-Each kind of file has one table of its keys: it checks the file, and is published for editors under `schemas/`.
+The schemas are in chartgen/data/definitions, and published for editors under `schemas/`.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, TypeVar
 
-from chartgen.errors import ChartgenError, Problem, did_you_mean
-from chartgen.helm.yaml import Document, Keys, Plain, dotted, load_file, require_map, type_name
+from chartgen.data import DATA
+from chartgen.errors import Problem, refuse
+from chartgen.helm.yaml import Document, Keys, dotted, load_file, read_text, require_map
 
-_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "number": ((int, float), "a number"),
-    "string": (str, "text"),
-    "integer": (int, "a whole number"),
-    "object": (dict, "a map"),
-    "boolean": (bool, "true or false"),
-    "array": (list, "a list"),
-}
-_LARGEST = 1e15  # of a number; more is a mistake, and infinity no number of rules or JSON
+OWN_FOLDER = Path(__file__).parents[1] / "library"
+_WITHIN = f"{OWN_FOLDER}{os.sep}"
+_SCHEMAS = DATA / "definitions"
+_Record = TypeVar("_Record")
 
 
-class Field(NamedTuple):
-    """One key of a definition file.
+@cache
+def definition_schema(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of file: target, fragment, launcher, workload, policy, rule or folder."""
+    schema: dict[str, Any] = json.loads((_SCHEMAS / f"{kind}.schema.json").read_bytes())
+    return schema
 
-    Args:
-        type: A JSON Schema type name.
-        description: Its purpose, shown by editors.
-        required: Whether the file must have it; a required list or map must not be empty.
-        unless: Another key of the file, with which it is not required.
-        enum: The allowed words, if they are few.
-        pattern: A regular expression that a text must match as a whole, and what it allows; with `item` for each text.
-        positive: Whether a number must be more than 0; with `item` each number.
-        item: Type name of a list's items or a map's values; empty = anything.
-        items: The keys of each item of a list, or of each value of an object whose keys are free, such as the machines
-            of a target.
-        keys: The keys of an object.
-        names: As `pattern`, for each key of an object whose keys are free.
+
+def is_builtin(path: Path) -> bool:
+    """Report whether a file is chartgen's own; all other files are rendered in a sandbox."""
+    return str(path).startswith(_WITHIN)  # Path.is_relative_to takes ten times as long
+
+
+def source_text(path: Path) -> str:
+    """Read a file of a definition; chartgen's own do not change while it runs, and are read once.
+
+    Raises:
+        ChartgenError: As `read_text`.
     """
-
-    type: str
-    description: str
-    required: bool = False
-    unless: str = ""
-    enum: tuple[str, ...] = ()
-    pattern: tuple[str, str] | None = None
-    positive: bool = False
-    item: str = ""
-    items: Mapping[str, Field] | None = None
-    keys: Mapping[str, Field] | None = None
-    names: tuple[str, str] | None = None
-
-    @property
-    def child(self) -> Field | None:
-        """Return the field of each item of a list, or of each value of an object whose keys are free; None for any."""
-        if self.items is not None:
-            return Field("object", "", keys=self.items)
-        return Field(self.item, "", pattern=self.pattern, positive=self.positive) if self.item else None
+    return _own_text(path) if is_builtin(path) else read_text(path)
 
 
-def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
-    """Read a definition file and check it against its table; join texts of several lines into one.
+_own_text = lru_cache(maxsize=1024)(read_text)
+
+
+def read_definition(path: Path, kind: str) -> tuple[Document, dict[str, Any]]:
+    """Read a definition file and check it; join texts of several lines into one.
 
     Raises:
         ChartgenError: All unknown keys, wrong types and missing keys at once, each with its place.
     """
     document = load_file(path)
     data = require_map(document, path.name)
-    problems = list(check_fields(document, data, fields, ()))
-    if problems:
-        raise ChartgenError(problems)
-    return document, {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in data.items()}
+    refuse(misfits(document, data, kind))
+    return document, one_line_texts(data)
 
 
-def check_fields(
-    document: Document, data: Mapping[str, Plain], fields: Mapping[str, Field], at: Keys
-) -> Iterator[Problem]:
-    """Check a map against a table: unknown keys, wrong types and missing keys, each with its place."""
-    for key, value in data.items():
-        if key in fields:
-            yield from _check_field(document, value, fields[key], (*at, key))
-        else:
-            yield document.problem(f"unknown key {key!r}", (*at, key), did_you_mean(key, fields))
-    for key, field in fields.items():
-        if field.required and key not in data and field.unless not in data:
-            words = f"{field.description}: {', '.join(field.enum)}" if field.enum else field.description
-            yield document.problem(f"the key {key!r} is missing", at, f"add it: {words}")
+def misfits(document: Document, data: Any, kind: str, at: Keys = ()) -> list[Problem]:
+    """Check a part of a user's file against its schema; chartgen's tests check its own.
+
+    Args:
+        at: The place of the part.
+    """
+    if is_builtin(Path(document.path)):
+        return []
+    from chartgen.helm.schema import validate_schema
+
+    # JSON knows neither infinity nor NaN, which is also below each limit
+    endless = [keys for keys, value, _ in document.leaves() if isinstance(value, float) and not math.isfinite(value)]
+    return [document.problem(f"{dotted(keys)} must be a finite number", keys) for keys in endless] or validate_schema(
+        data, definition_schema(kind), lambda keys: (document.path, *document.position((*at, *keys)))
+    )
 
 
-def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> Iterator[Problem]:
-    if not _is(value, field.type):
-        hint = "put it in quotes" if field.type == "string" and isinstance(value, bool | int | float) else ""
-        yield document.problem(f"{dotted(at)} must be {_TYPES[field.type][1]}, not {type_name(value)}", at, hint)
-        return
-    if field.enum and value not in field.enum:
-        yield document.problem(f"unknown {dotted(at)} {value!r}", at, did_you_mean(str(value), field.enum))
-    elif not field.item and (problem := _mismatch(document, value, field, at)):
-        yield problem
-    elif field.required and value in ("", [], {}):
-        yield document.problem(f"{dotted(at)} must not be empty", at)
-    if isinstance(value, dict) and field.keys is not None:
-        yield from check_fields(document, value, field.keys, at)
-    elif isinstance(value, dict | list) and field.child:
-        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
-            if field.names and not re.fullmatch(field.names[0], str(key)):
-                yield document.problem(f"{str(key)!r} must be {field.names[1]}", (*at, key))
-            yield from _check_field(document, child, field.child, (*at, key))
+def one_line_texts(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a map with its texts of several lines joined into one."""
+    return {name: " ".join(value.split()) if isinstance(value, str) else value for name, value in data.items()}
 
 
-def _mismatch(document: Document, value: Plain, field: Field, at: Keys) -> Problem | None:
-    """Return the problem of a text that does not match the pattern of its field, or of a number that is too small."""
-    if field.positive and isinstance(value, int | float) and not 0 < value <= _LARGEST:
-        limit = "more than 0" if not value > 0 else f"at most {_LARGEST:g}"
-        return document.problem(f"{dotted(at)} must be {limit}, not {value}", at)
-    if field.pattern is None or re.fullmatch(field.pattern[0], str(value)):
-        return None
-    return document.problem(f"{dotted(at)} {value!r} must be {field.pattern[1]}", at)
+def record_of(record: Callable[..., _Record], data: Mapping[str, Any], **others: Any) -> _Record:
+    """Return the record that the checked data of a definition makes: each field is the key of its name in camelCase.
 
-
-def _is(value: Plain, name: str) -> bool:
-    return isinstance(value, _TYPES[name][0]) and isinstance(value, bool) == (name == "boolean")
+    Args:
+        others: Fields without a key, or another value than the file's.
+    """
+    found: dict[str, Any] = {}
+    declared: Any = record
+    for field in dataclasses.fields(declared):
+        key = re.sub("_(.)", lambda letter: letter[1].upper(), field.name)
+        if key in data and field.name not in others:
+            found[field.name] = tuple(data[key]) if str(field.type).startswith("tuple") else data[key]
+    return record(**found, **others)

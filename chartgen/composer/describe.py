@@ -11,7 +11,7 @@ from chartgen.composer.launcher import load_launcher
 from chartgen.composer.library import Library
 from chartgen.composer.presets import overlays, preset_layers, preset_summary, presets
 from chartgen.composer.rules import FILE, read_rules
-from chartgen.composer.value_docs import value_rows
+from chartgen.composer.values import value_rows
 from chartgen.composer.workload import load_workload
 from chartgen.helm import gotemplate
 from chartgen.helm.values import load_values

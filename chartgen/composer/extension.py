@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chartgen.errors import ChartgenError, UsageError
+from chartgen.errors import ChartgenError, UsageError, refuse
 from chartgen.helm.yaml import dotted, load_file
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def extended(parent: dict[str, Any], own: dict[str, Any], document: Document) ->
     ]
     if set(machines) <= set(left_out):
         problems.append(document.problem("leaves out every machine", ("leaveOut",)))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     for key in (*_LISTS, "machines"):
         if isinstance(found := merged.get(key), dict):
             merged[key] = {name: value for name, value in found.items() if name not in left_out}

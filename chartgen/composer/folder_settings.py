@@ -9,14 +9,8 @@ from pathlib import Path
 from chartgen.errors import Problem, UsageError
 
 SETTINGS = "chartgen.yaml"
-_LISTS = {
-    "path": "folders with definitions and policies, as --path",
-    "values": "values files of the runs here, as -f, where none is given",
-}
-_NAMES = {
-    "target": "target of the runs here, where no argument names one",
-    "preset": "preset of the runs here, as --preset, where none is given",
-}
+_LISTS = ("path", "values")
+_NAMES = ("target", "preset")
 
 
 @dataclass(frozen=True)
@@ -45,12 +39,10 @@ def folder_settings() -> FolderSettings:
         return FolderSettings()
     if not is_here(Path(SETTINGS)):
         raise UsageError(Problem("is a link out of this folder", SETTINGS, hint="replace the link by a copy"))
-    from chartgen.composer.definition import Field, read_definition
+    from chartgen.composer.definition import read_definition
 
-    lists = {name: Field("array", about, item="string") for name, about in _LISTS.items()}
-    names = {name: Field("string", about) for name, about in _NAMES.items()}
-    document, data = read_definition(Path(SETTINGS), {**lists, **names})
-    paths = {key: tuple(Path(str(each)) for each in data.get(key) or ()) for key in _LISTS}  # type: ignore[union-attr]
+    document, data = read_definition(Path(SETTINGS), "folder")
+    paths = {key: tuple(Path(str(each)) for each in data.get(key) or ()) for key in _LISTS}
     outside = [(key, each) for key in _LISTS for each in paths[key] if not is_here(each)]
     target = str(data.get("target", ""))
     if target.startswith("-") or "://" in target or not is_here(Path(target)):  # no option, and no chart of elsewhere

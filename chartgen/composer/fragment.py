@@ -4,132 +4,60 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.definition import is_builtin, read_definition, record_of, source_text
 from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
-from chartgen.composer.library import BUILTIN
-from chartgen.composer.privileges import PRIVILEGES, read_privileges
-from chartgen.composer.slot_kinds import SLOTS
-from chartgen.composer.slots import SlotText, parse_slot
-from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.composer.privileges import faults_of_volumes, read_privileges
+from chartgen.composer.slots import SLOTS, SlotText, parse_slot
+from chartgen.errors import ChartgenError, Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import Document, Keys, read_text
+from chartgen.helm.yaml import Document, Keys
 
-LINKS = ("IB", "RoCE")
-CONTRACT_FIELDS = {
-    "reports": Field(
-        "array", "regular expressions, each of which must match a line of NCCL's log", required=True, item="string"
-    ),
-    "links": Field(
-        "array", "`IB`, `RoCE` or both: the adapters of NCCL's own list that count, in every form of it", item="string"
-    ),
-    "device": Field(
-        "string",
-        "finds adapters in the log of another plugin: a regular expression of which each different match is one, or"
-        " whose group `count` is their number; without links and device the adapters are not counted",
-    ),
-    "devices": Field(
-        "string", "Helm text: the adapters that NCCL must find on a machine; 0 = promises none", required=True
-    ),
-    "why": Field("string", "regular expression of the lines that show why NCCL does not use it"),
-    "refutedBy": Field(
-        "string",
-        "regular expression of the lines that prove that NCCL does not use it, although `reports` is met in part",
-    ),
-}
-FIELDS = {
-    "description": Field("string", "one sentence: what the fragment gives to a pod", required=True),
-    "provides": Field(
-        "array", "capabilities that other fragments can require, such as `gpu` or `fabric`", item="string"
-    ),
-    "requires": Field("array", "fragments or capabilities that must be listed too", item="string"),
-    "conflicts": Field("array", "fragments or capabilities that must not be listed beside it", item="string"),
-    "workloads": Field("array", "the workload kinds that it works with; absent = all", item="string"),
-    "appliesTo": Field(
-        "string",
-        "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod that runs a program, those of data"
-        " programs too. Only a policy is in all of the others: MPI's master, Ray's head and submitter, etcd, setup's",
-        enum=("gpu", "always"),
-    ),
-    "when": Field(
-        "string", "expression of values and the machine: without it the fragment adds nothing; absent = always"
-    ),
-    "transport": Field("string", "the NCCL transport that it promises, for people, such as TCPXO (FasTrak)"),
-    "nccl": Field(
-        "object", "what NCCL must report when it has that transport; checked before training", keys=CONTRACT_FIELDS
-    ),
-    "privileges": PRIVILEGES,
-    "subPaths": Field(
-        "array",
-        "storage schemes whose volumes contain many directories: in SCHEME://volume/path the path is a sub-path of"
-        " the volume, and roles on one volume share it",
-        item="string",
-    ),
-    "sources": Field("array", "the vendor documents that its values come from", required=True, item="string"),
-}
 _FILES = {"fragment.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *SLOTS}
 _FOLDERS = ("manifests", "setup")
 
 
-class Contract(NamedTuple):
-    """Reports that NCCL must give before a run of several machines trains.
-
-    Args:
-        reports: Regular expressions; each must match a line of NCCL's log.
-        links: `IB` and `RoCE`: the counted adapters in NCCL's own list; empty = `device` finds them.
-        device: Regular expression that finds adapters in it, or their number as the group `count`; empty = unknown.
-        devices: Helm text with the number of adapters of a machine; 0 = these values promise none.
-        why: Regular expression of the lines with the reason why NCCL does not use the transport; empty = none exist.
-        refuted_by: Regular expression of the lines that prove that NCCL does not use it; empty = none exist.
-    """
+@dataclass(frozen=True)
+class Contract:
+    """Reports that NCCL must give before a run of several machines trains; empty = any, none or unknown."""
 
     reports: tuple[str, ...]
-    links: tuple[str, ...]
-    device: str
     devices: str
-    why: str
-    refuted_by: str
+    links: tuple[str, ...] = ()
+    device: str = ""
+    why: str = ""
+    refuted_by: str = ""
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """One fragment after reading and checks.
+    """One fragment after reading and checks; its other fields are the keys of fragment.yaml.
 
     Args:
-        description: One sentence.
-        provides: Capabilities, including its own name.
-        requires: Required names or capabilities.
-        conflicts: Excluded names or capabilities.
-        workloads: Supported workload kinds; empty = all.
-        gpu_only: Whether it applies only to pods that use GPUs.
-        when: Expression of values, as in rules: when it adds anything; empty = always.
-        transport: The promised NCCL transport; empty = none.
-        contract: Reports that NCCL must give with this fragment; None = no check.
-        privileges: Privilege -> reason.
-        sub_paths: Storage schemes whose path is a sub-path of the volume.
-        sources: Vendor documents.
+        provides: Its own name too.
+        contract: None = no check.
     """
 
     name: str
     path: Path
     description: str
-    provides: frozenset[str]
-    requires: tuple[str, ...]
-    conflicts: tuple[str, ...]
-    workloads: tuple[str, ...]
-    gpu_only: bool
-    when: str
-    transport: str
-    contract: Contract | None
-    privileges: dict[str, str]
-    sub_paths: tuple[str, ...]
     sources: tuple[str, ...]
+    provides: frozenset[str] = frozenset()
+    requires: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    gpu_only: bool = False
+    when: str = ""
+    transport: str = ""
+    contract: Contract | None = None
+    privileges: dict[str, str] = field(default_factory=dict)
+    sub_paths: tuple[str, ...] = ()
 
     @cached_property
     def slots(self) -> dict[str, SlotText]:
@@ -157,31 +85,22 @@ def load_fragment(path: Path) -> Fragment:
     Raises:
         ChartgenError: All problems of all its files at once.
     """
-    document, data = read_definition(path / "fragment.yaml", FIELDS)
-    meta: dict[str, Any] = data
-    fragment = Fragment(
+    document, data = read_definition(path / "fragment.yaml", "fragment")
+    fragment = record_of(
+        Fragment,
+        data,
         name=path.name,
         path=path,
-        description=meta["description"],
-        provides=frozenset([path.name, *meta.get("provides", [])]),
-        requires=tuple(meta.get("requires", [])),
-        conflicts=tuple(meta.get("conflicts", [])),
-        workloads=tuple(meta.get("workloads", [])),
-        gpu_only=meta.get("appliesTo") == "gpu",
-        when=_condition(document, meta),
-        transport=meta.get("transport", ""),
-        contract=_contract(document, meta),
-        privileges=read_privileges(document, meta),
-        sub_paths=tuple(meta.get("subPaths", [])),
-        sources=tuple(meta["sources"]),
+        provides=frozenset([path.name, *data.get("provides", [])]),
+        gpu_only=data.get("appliesTo") == "gpu",
+        when=_condition(document, data),
+        contract=_contract(document, data),
+        privileges=read_privileges(document, data),
     )
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
-    if not path.is_relative_to(BUILTIN):
-        from chartgen.composer.host_volumes import faults_of_volumes
-
+    if not is_builtin(path):
         _ = (fragment.slots, fragment.manifests, fragment.setup)
-        if faults := list(faults_of_volumes(path, fragment.privileges)):
-            raise ChartgenError(faults)
+        refuse(faults_of_volumes(path, fragment.privileges))
     return fragment
 
 
@@ -226,15 +145,14 @@ def check_combination(
         message = f"fragment {fragments[index].name!r} and {fragments[promising[0]].name!r} both promise a transport"
         place = place_of(target, "fragments", fragments[index].name)
         problems.append(target.problem(message, place, "list only one of the two"))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
 
 
-def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
-    if "nccl" not in meta:
+def _contract(document: Document, data: dict[str, Any]) -> Contract | None:
+    if "nccl" not in data:
         return None
-    nccl = meta["nccl"]
-    problems = [] if "transport" in meta else [document.problem("has no transport to promise", ("nccl",), "name it")]
+    nccl = data["nccl"]
+    problems = [] if "transport" in data else [document.problem("has no transport to promise", ("nccl",), "name it")]
     places: list[tuple[Keys, str]] = [(("nccl", "reports", i), text) for i, text in enumerate(nccl["reports"])]
     places += [(("nccl", key), nccl[key]) for key in ("device", "why", "refutedBy") if key in nccl]
     for place, text in places:
@@ -242,25 +160,17 @@ def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
             re.compile(text)
         except re.error as error:
             problems.append(document.problem(f"is not a regular expression: {error}", place))
-    links: list[str] = nccl.get("links", [])
-    for index, link in enumerate(links):
-        if link not in LINKS:
-            problems.append(
-                document.problem(f"{link!r} is not a link", ("nccl", "links", index), f"use {' or '.join(LINKS)}")
-            )
-    if links and "device" in nccl:
+    if nccl.get("links") and "device" in nccl:
         message = "counts the adapters a second time"
         problems.append(
             document.problem(message, ("nccl", "device"), "use links for NCCL's own list, device for another plugin's")
         )
-    if problems:
-        raise ChartgenError(problems)
-    found = [nccl.get(key, "") for key in ("device", "devices", "why", "refutedBy")]
-    return Contract(tuple(nccl["reports"]), tuple(links), *found)
+    refuse(problems)
+    return record_of(Contract, nccl)
 
 
-def _condition(document: Document, meta: dict[str, Any]) -> str:
-    text: str = meta.get("when", "")
+def _condition(document: Document, data: dict[str, Any]) -> str:
+    text: str = data.get("when", "")
     try:
         if text:
             parse_expression(text)
@@ -276,7 +186,7 @@ def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:
             continue
         if file.name in SLOTS:
             try:
-                slots[file.name] = parse_slot(file.name, path.name, file, read_text(file), gpu_only=gpu_only)
+                slots[file.name] = parse_slot(file.name, path.name, file, source_text(file), gpu_only=gpu_only)
             except ChartgenError as error:
                 problems += error.problems
         elif file.name in _FOLDERS:
@@ -286,8 +196,7 @@ def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:
             problems.append(Problem("is not a slot that fragments can fill", file, hint=hint))
         elif file.is_dir():
             problems.append(Problem("is a folder, not a file", file))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return slots
 
 
@@ -295,7 +204,7 @@ def _read_folder(path: Path) -> dict[str, str]:
     files, problems = {}, []
     for file in sorted(path.iterdir()) if path.is_dir() else ():
         if file.suffix == ".yaml":
-            files[file.name] = read_text(file)
+            files[file.name] = source_text(file)
             problems += gotemplate.check_blocks(files[file.name], file)
         elif not file.name.startswith("."):
             problems.append(
@@ -303,6 +212,5 @@ def _read_folder(path: Path) -> dict[str, str]:
                     "is not a template", file, hint="a template's name ends in .yaml; shared ones go to helpers.tpl"
                 )
             )
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return files

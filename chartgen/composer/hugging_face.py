@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, refuse
 from chartgen.helm.yaml import Document, Plain, load, read_text, require_map
 from chartgen.visible import one_line
 
@@ -131,16 +131,14 @@ def describe_model(path: Path, name: str) -> Described:
     inner = tuple([key for key in _TEXT if isinstance(around.get(key), dict)][:1])
     document = whole.part(inner)
     given = {**{key: around[key] for key in _SHARED if key in around}, **require_map(document, path.name)}
-    if mixed := [document.problem(message, (key,), _RECIPE) for key, message in _mixed(given)]:
-        raise ChartgenError(mixed)
+    refuse([document.problem(message, (key,), _RECIPE) for key, message in _mixed(given)])
     sizes = {key: value for key in _KEYS if (value := _first(given, key)[1]) is not None}
     problems = [
         document.problem(f"{key!r} is missing or not a whole number above 0", hint=f"add {' or '.join(_KEYS[key])}")
         for key in _REQUIRED
         if key not in sizes
     ]
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     if "experts" not in sizes:
         sizes.pop("expertsPerToken", None)
     model: dict[str, Plain] = {"name": name, "family": _family(given, sizes), **sizes}

@@ -10,16 +10,25 @@ from textwrap import dedent, indent
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, Tags, indented
+from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
-from chartgen.composer.schema import OF_RUNS, chart_schema, schema_text, setup_schema
+from chartgen.composer.schema import ENCODE, OF_RUNS, chart_schema, schema_text, setup_schema
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE, ValueRow, beside
-from chartgen.composer.values import Part, check_parts, default_place, join_parts, top_level_blocks, with_defaults
+from chartgen.composer.values import (
+    Part,
+    ValueRow,
+    beside,
+    check_parts,
+    default_place,
+    join_parts,
+    top_level_blocks,
+    with_defaults,
+)
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE, validate_schema
-from chartgen.helm.yaml import load, read_text, require_map
+from chartgen.helm.yaml import load, require_map
 from chartgen.helm.yaml_nodes import text_scalar
 
 # What a template reads of the values, as .Values.key, .Values.key.below or index .Values "key".
@@ -53,7 +62,7 @@ def setup_interface_of(tags: Tags, templates: Iterable[str]) -> dict[str, str]:
     text, _, schema, parts = _joined(tags)
     target = tags.target
     # a user's templates may read theirs in any way
-    own = {part.path for part in target.fragments if part.setup and not target.library.is_builtin(part.path)}
+    own = {part.path for part in target.fragments if part.setup and not is_builtin(part.path)}
     read: dict[str, set[str]] = {}
     for key, below in chain.from_iterable(map(_READ.findall, templates)):
         read.setdefault(key, set()).add(below)
@@ -90,7 +99,7 @@ def _joined(tags: Tags) -> tuple[str, list[ValueRow], dict[str, Any], list[Part]
         text += f"  {text_scalar(launcher.name)}:\n" + indented(_launcher_values(tags, launcher), 4)
     text, table = with_defaults(text, target.document, _fitting(target))
     schema = chart_schema(target, folders)
-    if not target.library.is_builtin(target.path):  # chartgen's own are checked by its tests
+    if not is_builtin(target.path):  # chartgen's own are checked by its tests
         _check_defaults(target, text, schema, parts)
     return text, table, schema, parts
 
@@ -110,13 +119,13 @@ def _fitting(target: Target) -> dict[str, Any]:
 
 
 def _part(tags: Tags, path: Path) -> Part:
-    source = read_text(path)
+    source = source_text(path)
     return Part(path, source, tags.render(source, path))
 
 
 def _launcher_values(tags: Tags, launcher: Launcher) -> str:
     paths = [BUILTIN / "launchers" / "values.yaml", launcher.path / "values.yaml"]
-    return "".join(tags.render(read_text(path), path, launcher=launcher) for path in paths if path.is_file())
+    return "".join(tags.render(source_text(path), path, launcher=launcher) for path in paths if path.is_file())
 
 
 def _check_defaults(target: Target, text: str, schema: dict[str, Any], parts: list[Part]) -> None:

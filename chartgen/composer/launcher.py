@@ -3,64 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import Field, read_definition
-from chartgen.composer.library import BUILTIN
-from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.composer.definition import is_builtin, read_definition, record_of, source_text
+from chartgen.errors import ChartgenError, Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import Document, load, read_text
+from chartgen.helm.yaml import Document, load
 
-FIELDS = {
-    "description": Field("string", "one sentence: which program, in which framework", required=True),
-    "task": Field(
-        "string", "its purpose; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
-    ),
-    "processes": Field(
-        "string",
-        "how many processes: one a GPU, workers, one, or those that the program itself starts through Ray",
-        required=True,
-        enum=("gpu", "workers", "one", "ray"),
-    ),
-    "program": Field(
-        "string",
-        "default path of the program in the image; unset when the folder contains it, empty when users name it",
-    ),
-    "image": Field("string", "default image with its tag; empty when users build their own"),
-    "sameAs": Field("string", "the launcher whose image it uses, instead of `image`"),
-    "precisions": Field("array", "the values of `precision` that it can train in", item="string"),
-    "owns": Field(
-        "object", "portable key -> the native option, or options, that it sets and that `config` and `args` may not"
-    ),
-    "defaults": Field(
-        "object", "portable key -> what null means: the value that the launcher or its program takes then"
-    ),
-    "sets": Field(
-        "object",
-        "reason -> {option: value} that the launcher sets besides the values, for the chart's README; text for values "
-        "that differ between runs",
-        item="object",
-    ),
-    "ownModel": Field(
-        "string",
-        "the key below launchers.<name> that names a program or recipe with a model of its own: where it is set, the "
-        "values of `model` describe nothing",
-    ),
-    "stepLine": Field(
-        "object",
-        "the line of a step in the program's log, for `run.metricsPort`: regular expressions as in "
-        "`launchers.torchrun.metrics`",
-        keys={
-            "find": Field("array", "all of them match the line", required=True, item="string"),
-            "also": Field("array", "they match where the line has what they read", item="string"),
-        },
-    ),
-    "sources": Field("array", "the documents that its options come from", required=True, item="string"),
-}
 # The templates of a chart include these by name; config is the native configuration made from portable values, before
 # the user's own `config` is merged over it.
 # beforeLaunch runs once on each machine, beforeRank in each process; launch changes how the processes are started, and
@@ -83,23 +36,28 @@ _FILES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *PARTS}
 
 @dataclass(frozen=True)
 class Launcher:
-    """One launcher after reading and checks."""
+    """One launcher after reading and checks; its other fields are the keys of launcher.yaml.
+
+    Args:
+        own_program: File name of the program in its folder; empty when the image has it.
+    """
 
     name: str
     path: Path
+    own_program: str
     description: str
     task: str
     processes: str
-    program: str
-    image: str
-    same_as: str
-    precisions: tuple[str, ...]
-    owns: dict[str, list[str]]
-    defaults: dict[str, Any]
-    sets: dict[str, dict[str, Any]]
-    own_model: str
-    step_line: dict[str, list[str]]
     sources: tuple[str, ...]
+    program: str = ""
+    image: str = ""
+    same_as: str = ""
+    precisions: tuple[str, ...] = ()
+    owns: dict[str, list[str]] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    sets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    own_model: str = ""
+    step_line: dict[str, list[str]] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> dict[str, str]:
@@ -115,11 +73,6 @@ class Launcher:
             ]
             for reason, given in self.sets.items()
         }
-
-    @property
-    def own_program(self) -> str:
-        """Return the file name of the program in its folder; empty when the image has it."""
-        return next((name for name in PROGRAMS if (self.path / name).is_file()), "")
 
     @property
     def modules(self) -> list[str]:
@@ -146,38 +99,30 @@ def load_launcher(path: Path) -> Launcher:
     Raises:
         ChartgenError: All problems of all its files at once.
     """
-    document, data = read_definition(path / "launcher.yaml", FIELDS)
-    meta: dict[str, Any] = data
+    document, data = read_definition(path / "launcher.yaml", "launcher")
     programs = [name for name in PROGRAMS if (path / name).is_file()]
-    _check_source(document, meta, programs)
-    launcher = Launcher(
+    _check_source(document, data, programs)
+    own = programs[0] if programs else ""
+    launcher = record_of(
+        Launcher,
+        data,
         name=path.name,
         path=path,
-        description=meta["description"],
-        task=meta["task"],
-        processes=meta["processes"],
-        program=f"/etc/chartgen/{programs[0]}" if programs else meta["program"],
-        image=meta.get("image", ""),
-        same_as=meta.get("sameAs", ""),
-        precisions=tuple(meta.get("precisions", [])),
-        owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
-        defaults=meta.get("defaults", {}),
-        sets=meta.get("sets", {}),
-        own_model=meta.get("ownModel", ""),
-        step_line=meta.get("stepLine", {}),
-        sources=tuple(meta["sources"]),
+        own_program=own,
+        program=f"/etc/chartgen/{own}" if own else data["program"],
+        owns={key: [native] if isinstance(native, str) else native for key, native in data.get("owns", {}).items()},
     )
-    if not path.is_relative_to(BUILTIN):
+    if not is_builtin(path):
         _ = launcher.parts
     return launcher
 
 
-def _check_source(document: Document, meta: dict[str, Any], programs: list[str]) -> None:
+def _check_source(document: Document, data: dict[str, Any], programs: list[str]) -> None:
     """Reject a launcher whose program or image has no source, or two."""
-    if len(programs) + ("program" in meta) != 1:
+    if len(programs) + ("program" in data) != 1:
         hint = "name the program's path in the image, or put one program.sh or program.py into the folder"
         raise ChartgenError(document.problem("needs exactly one program", ("program",), hint))
-    if ("image" in meta) == ("sameAs" in meta):
+    if ("image" in data) == ("sameAs" in data):
         raise ChartgenError(document.problem("needs either image or sameAs", ("image",), "remove one, or add one"))
 
 
@@ -188,8 +133,7 @@ def check_part(text: str, path: Path) -> None:
     Raises:
         ChartgenError: Unclosed blocks, or invalid YAML.
     """
-    if problems := gotemplate.check_blocks(text, path):
-        raise ChartgenError(problems)
+    refuse(gotemplate.check_blocks(text, path))
     if path.suffix == ".yaml":
         load(gotemplate.mask(text), path, allow_duplicates=True)
 
@@ -200,8 +144,8 @@ def _read_parts(path: Path) -> dict[str, str]:
     for file in sorted(path.iterdir()):
         if file.name in PARTS or (file.suffix == ".py" and (path / "program.py").is_file()):
             try:
-                parts[file.name] = read_text(file)
-                if not file.is_relative_to(BUILTIN):
+                parts[file.name] = source_text(file)
+                if not is_builtin(file):
                     check_part(parts[file.name], file)
             except ChartgenError as error:
                 problems += error.problems
@@ -209,6 +153,5 @@ def _read_parts(path: Path) -> dict[str, str]:
         elif file.name not in (*_FILES, "__pycache__") and not file.name.startswith("."):
             hint = did_you_mean(file.name, _FILES)
             problems.append(Problem("is not a file that launchers can have", file, hint=hint))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return parts

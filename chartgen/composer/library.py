@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chartgen.composer.definition import OWN_FOLDER, is_builtin
 from chartgen.composer.folder_settings import folder_settings
-from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean, refuse
+from chartgen.helm.yaml import load_file, require_map
 
-BUILTIN = Path(__file__).parent.parent / "library"
+BUILTIN = OWN_FOLDER
 KINDS = {
     "target": "targets",
     "fragment": "fragments",
@@ -129,8 +131,6 @@ class Library:
 
     def _machines_of(self, target: str, below: tuple[str, ...] = ()) -> tuple[dict[str, Any], str]:
         """Return the machines of a target with those of the targets that it extends, and its platform."""
-        from chartgen.helm.yaml import load_file, require_map
-
         content: dict[str, Any] = require_map(load_file(self.find("target", target)), "a target")
         machines, parent, platform = {**content.get("machines", {})}, content.get("extends"), content.get("platform")
         if parent in self.names("target") and parent not in (*below, target):
@@ -154,7 +154,7 @@ class Library:
 
     def is_builtin(self, path: Path) -> bool:
         """Report whether a file is chartgen's own; all other files are rendered in a sandbox."""
-        return path.is_relative_to(BUILTIN)
+        return is_builtin(path)
 
     def search(self, kind: str, name: str) -> list[Path]:
         """List every definition of a name in the folders, excluding installed packages."""
@@ -224,8 +224,7 @@ def _refuse_links_out(path: Path, root: Path) -> None:
         for each in (path, *inner)
         if not Path(os.path.realpath(each)).is_relative_to(real)
     ]
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
 
 
 def _installed(roots: tuple[Path, ...]) -> Library:

@@ -94,7 +94,7 @@ def origin_of(chart: Chart, library: Library | None = None) -> Origin:
     library = library or open_library()
     if not name:
         return Foreign()
-    if name not in library.names("target"):
+    if not library.search("target", name) and name not in library.names("target"):
         return Unknown(name, setup)
     target = load_target(name, library)
     try:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
-from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.definition import read_definition
 from chartgen.composer.library import KINDS
-from chartgen.composer.slot_kinds import SLOTS
-from chartgen.errors import ChartgenError, Problem
+from chartgen.composer.slots import SLOTS
+from chartgen.errors import ChartgenError, Problem, refuse
 from chartgen.helm.schema import check_sound
 from chartgen.helm.yaml import dotted, values_text
 from chartgen.visible import counted
@@ -23,37 +23,10 @@ if TYPE_CHECKING:
     from chartgen.helm.yaml import Document, Keys, Plain
 
 # The slots that every pod has, those without a program too.
-_SLOTS = (
+PODS = (
     *("podSpec", "podLabels", "podAnnotations", "nodeSelector", "tolerations", "affinity", "volumes"),
     *("initContainers", "containers", "volumeMounts", "securityContext"),
 )
-_IN_ALL = {"volumeMounts": "mounts of every container", "securityContext": "security context of every container"}
-PODS = {
-    name: Field(
-        "object" if SLOTS[f"{name}.yaml"].shape == "map" else "array",
-        _IN_ALL.get(name) or re.split("; |, and ", SLOTS[f"{name}.yaml"].meaning)[0],
-    )
-    for name in _SLOTS
-}
-LIMITS = {
-    "machines": Field("integer", "machines of a run", positive=True),
-    "hours": Field("number", "hours of a run, for which every run must state `run.deadlineSeconds`", positive=True),
-}
-FIELDS = {
-    "description": Field("string", "one sentence: whose rules, and what for", required=True),
-    "labels": Field("object", "labels of every object and pod", item="string"),
-    "annotations": Field("object", "annotations of every object and pod", item="string"),
-    "variables": Field("object", "variables of every container: a text, or a map such as `secretKeyRef`"),
-    "pods": Field("object", "parts of every pod, by the names of slots", keys=PODS),
-    "images": Field("object", "beginning of an image -> what replaces it: a registry -> its mirror", item="string"),
-    "registries": Field("array", "what an image must begin with, once `images` has replaced it", item="string"),
-    "limits": Field("object", "the most that a run may use", keys=LIMITS),
-    "values": Field(
-        "object", "values of its own: dotted key -> JSON Schema with `description` and `default`", item="object"
-    ),
-    "required": Field("array", "dotted keys of values that must not be empty", item="string"),
-    "rules": Field("array", "rules for values, as in rules.yaml"),
-}
 # What selects pods, or belongs to a controller: another value would break the run.
 _RESERVED = re.compile(r"(app\.kubernetes\.io|helm\.sh|kueue\.x-k8s\.io|([\w.-]*\.)?(kubernetes|k8s)\.io)/|run$")
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
@@ -74,7 +47,7 @@ class Policy:
 
     Args:
         name: Its file's name without `.yaml`.
-        data: Its content, by the keys of `FIELDS`.
+        data: Its content, by its keys.
     """
 
     name: str
@@ -102,7 +75,7 @@ def load_policies(library: Library) -> tuple[Policy, ...]:
 
 
 def _load(path: Path) -> Policy:
-    document, data = read_definition(path, FIELDS)
+    document, data = read_definition(path, "policy")
     policy = Policy(path.stem, document, data)
     problems = [
         document.problem(f"{key!r} belongs to Kubernetes, Helm or the chart", (field, key), "choose another name")
@@ -115,8 +88,7 @@ def _load(path: Path) -> Policy:
         for field in ("labels", "annotations", "variables", "pods")
         for at in _unclosed(policy.data.get(field), (field,))
     ]
-    if problems := problems or [*_refused_parts(policy), *_unsound_schemas(policy)]:
-        raise ChartgenError(problems)
+    refuse(problems or [*_refused_parts(policy), *_unsound_schemas(policy)])
     return policy
 
 
@@ -199,8 +171,7 @@ def wanted(policies: Sequence[Policy]) -> dict[str, Any]:
         for key in fields:
             if key in policy.data:
                 problems += _add(merged, policy.data[key], (key,), policy, owners)
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return merged
 
 

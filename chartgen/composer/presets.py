@@ -1,17 +1,27 @@
-"""Find presets with their overlays, and examples of site files: in chartgen's `values/`, then in the user's folders."""
+"""Presets with their overlays, examples of site files, and which launchers the charts for presets and values have.
+
+Presets are in chartgen's `values/`, then in the user's folders.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from chartgen.composer.extension import lineage
+from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN, Library
+from chartgen.composer.target import Target, of_kind, with_launchers
 from chartgen.errors import Problem, UsageError
+from chartgen.helm.values import load_values
 
 # A package carries the repository's `values/` inside; a working copy reads it in place.
 _PACKAGED = BUILTIN.parent / "presets"
 VALUES = _PACKAGED if _PACKAGED.is_dir() else BUILTIN.parents[1] / "values"
 _SITE = "site."
+# What each committed chart has besides: a program of the user's own, and what fills and tests a new cluster.
+_ALWAYS = ("torchrun", "download", "nccl-test")
 
 
 def presets(library: Library) -> dict[str, Path]:
@@ -82,3 +92,46 @@ def _known_lineage(target: str, library: Library) -> list[str]:
 
 def _folders(library: Library) -> list[Path]:
     return [VALUES, *(root / "values" for root in library.roots if root != BUILTIN)]
+
+
+def for_values(
+    target: Target, values: Mapping[str, Any], workload: str | None = None, *, companions: bool = False
+) -> Target:
+    """Return a target whose charts have the launchers that values name, the one of the run as default.
+
+    Args:
+        workload: Another workload kind than the target's own.
+        companions: Whether to add what tests the network and prepares data for these launchers.
+
+    Raises:
+        UsageError: With `companions`, an unknown launcher; without, all launchers stay, and the schema reports it.
+    """
+    found = of_kind(target, workload or target.workload)
+    known = {launcher.name: launcher for launcher in found.fitting}
+    own = values.get("launchers")
+    named = [values.get("launcher") or found.default_launcher.name, *(own if isinstance(own, dict) else ())]
+    if named[0] not in known and not companions:
+        return found
+    more = [launcher.name for launcher in known.values() if companions and _accompanies(launcher, named)]
+    return with_launchers(found, [named[0], *(name for name in [*named[1:], *more] if name in known)])
+
+
+def for_presets(target: Target, workload: str | None = None) -> Target:
+    """Return a target whose charts have the default launcher, those of the presets with an overlay for it, and a few.
+
+    A target whose file lists launchers keeps them all.
+    """
+    found = of_kind(target, workload or target.workload)
+    if target.document.span(("launchers",)):
+        return found
+    own = {target.name, *target.parents}
+    names = [name for name in presets(target.library) if own & {*overlays(name, target.library)}]
+    files = [preset_layers(name, target.name, target.library) for name in names]
+    used = {*_ALWAYS, *(load_values(layers).data.get("launcher") for layers in files)}
+    wanted = [launcher.name for launcher in found.fitting if launcher.name in used]
+    return with_launchers(found, [found.default_launcher.name, *wanted])
+
+
+def _accompanies(launcher: Launcher, names: Iterable[str]) -> bool:
+    """Report whether a program tests the network, or prepares data with an image of its own or of these launchers."""
+    return launcher.task == "test" or (launcher.task == "data" and launcher.same_as in ("", *names))

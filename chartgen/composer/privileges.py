@@ -13,20 +13,15 @@ hostPath /opt/vendor/topo.xml in program   a vendor's file, which the mounts can
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from chartgen.composer.definition import Field
-from chartgen.errors import ChartgenError
-from chartgen.helm.yaml import Document
+from chartgen.composer.definition import source_text
+from chartgen.errors import Problem, refuse
+from chartgen.helm import gotemplate
+from chartgen.helm.yaml import Document, load
 
-PRIVILEGES = Field(
-    "object",
-    "each privilege of its containers, and the reason: `hostNetwork`, `privileged in CONTAINER`,"
-    " `root in CONTAINER`, `CAPABILITY in CONTAINER`, `hostPath FOLDER in CONTAINER` with the folder that is mounted,"
-    " not one above it; CONTAINER `program` is the program's own",
-    item="string",
-)
 PROGRAM = "program"
 VALUE = ".Values."
 # The default capabilities, except those that a container drops.
@@ -114,8 +109,7 @@ def read_privileges(document: Document, meta: Mapping[str, Any]) -> dict[str, st
             if SYSTEM_FOLDER in str(error):
                 hint = FORBIDDEN_HINT
             problems.append(document.problem(str(error), ("privileges", text), hint))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return stated
 
 
@@ -169,3 +163,38 @@ def _inside(path: str, places: Iterable[str]) -> bool:
     return bool(_PLAIN.fullmatch(path)) and any(
         path == place if place[-1] != "/" else path.startswith(place) for place in places
     )
+
+
+def faults_of_volumes(folder: Path, privileges: Collection[str]) -> Iterator[Problem]:
+    """Yield the volumes of a fragment that no reason allows, or only one that the fragment does not state.
+
+    Lint judges the rest, such as paths that are values, when it renders the chart.
+
+    Args:
+        folder: The fragment's folder, whose slots are valid.
+        privileges: Its stated privileges.
+    """
+    file = folder / "volumes.yaml"
+    document = load(gotemplate.mask(source_text(file)) if file.is_file() else "", file, allow_duplicates=True)
+    stated = {read_privilege(privilege).path for privilege in privileges}
+    writable = {
+        mount.get("name") for mount in _items(folder / "volumeMounts.yaml") if mount.get("readOnly") is not True
+    }
+    for index, volume in enumerate(_list(document.data)):
+        source = volume.get("hostPath")
+        if not isinstance(source, dict) or not (path := str(source.get("path"))).startswith("/"):
+            continue
+        at = (index, "hostPath", "path")
+        if fault := volume_fault(source, writable=volume.get("name") in writable):
+            yield document.problem(fault[0], at, fault[1])
+        elif only_read(path) and path not in stated and not gotemplate.is_placeholder(path):
+            hint = f"add to privileges in fragment.yaml: `hostPath {path} in program: REASON`"
+            yield document.problem(f"{path} is mounted without a stated reason", at, hint)
+
+
+def _items(file: Path) -> list[Mapping[str, Any]]:
+    return _list(load(gotemplate.mask(source_text(file)), file, allow_duplicates=True).data) if file.is_file() else []
+
+
+def _list(data: Any) -> list[Mapping[str, Any]]:
+    return [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []

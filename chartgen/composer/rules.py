@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import Field, check_fields
+from chartgen.composer.definition import definition_schema, is_builtin, misfits, one_line_texts, record_of
 from chartgen.composer.expressions import ExpressionError, fields, parse_expression
-from chartgen.composer.library import BUILTIN, Library
+from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import Policy, rule_rows
 from chartgen.composer.target import Target
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, refuse
 from chartgen.findings import Severity
 from chartgen.helm.yaml import Document, Keys, load_file, type_name
 
 FILE = "rules.yaml"
 COMMON = BUILTIN / "workloads" / "common"
 TASKS = ("train", "data", "test")
-FIELDS = {
-    "id": Field("string", "stable id of the finding; several rules may share one", required=True),
-    "meaning": Field(
-        "string", "one sentence: what the limit is, and why; a later rule of the same id may leave it out"
-    ),
-    "source": Field("string", "where the limit comes from; a later rule of the same id may leave it out"),
-    "severity": Field(
-        "string", "`error`, which `helm install` refuses too; `warning` is for check alone", enum=("error", "warning")
-    ),
-    "tasks": Field("array", "the launchers' tasks that it is for: train, data, test; absent = all", item="string"),
-    "about": Field(
-        "string",
-        "`model`: it counts where the values describe the model that is trained; absent = always",
-        enum=("model",),
-    ),
-    "each": Field("string", "expression of a list: the rule is judged for each item, which is called `each`"),
-    "when": Field("string", "expression: when the rule counts; absent = always"),
-    "require": Field("string", "expression that must be true", required=True),
-    "key": Field("string", "dotted key of the value to change; may contain {expressions}", required=True),
-    "also": Field(
-        "array", "other keys that play a part: the finding is at the last one that the user set", item="string"
-    ),
-    "message": Field("string", "what is wrong, without the key; may contain {expressions}", required=True),
-    "hint": Field("string", "what to do instead; may contain {expressions}", required=True),
-}
 EXPRESSIONS = ("each", "when", "require")
-_ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _TEXTS = ("key", "message", "hint")
 _SHARED = ("meaning", "source", "tasks", "about", "severity")
 
@@ -55,7 +28,7 @@ _SHARED = ("meaning", "source", "tasks", "about", "severity")
 # By identity, since files are read once: what is computed of rules is cached by them.
 @dataclass(frozen=True, eq=False)
 class ValuesRule:
-    """One rule; its fields are those of `FIELDS`.
+    """One rule; its other fields are the keys of rules.yaml.
 
     Args:
         document: The file that it is from.
@@ -63,21 +36,21 @@ class ValuesRule:
         launcher: The launcher that it belongs to; empty for all.
     """
 
-    id: str
-    meaning: str
-    source: str
-    severity: Severity
-    tasks: tuple[str, ...]
-    about: str
-    each: str
-    when: str
-    require: str
-    key: str
-    also: tuple[str, ...]
-    message: str
-    hint: str
     document: Document
     at: Keys
+    id: str
+    require: str
+    key: str
+    message: str
+    hint: str
+    meaning: str = ""
+    source: str = ""
+    severity: Severity = "error"
+    tasks: tuple[str, ...] = ()
+    about: str = ""
+    each: str = ""
+    when: str = ""
+    also: tuple[str, ...] = ()
     launcher: str = ""
 
     def texts(self) -> Iterator[tuple[Keys, str]]:
@@ -110,19 +83,18 @@ def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> li
         found += read_rules(fragment.path / FILE, tasks=("train", "test") if fragment.gpu_only else TASKS)
     for policy in target.policies:
         found += policy_rules(policy)
-    if problems := list(_clashes(found, target.library)):
-        raise ChartgenError(problems)
+    refuse(_clashes(found))
     return found
 
 
-def _clashes(rules: Iterable[ValuesRule], library: Library) -> Iterator[Problem]:
+def _clashes(rules: Iterable[ValuesRule]) -> Iterator[Problem]:
     """Report ids of users' rules that mean something else in another file; copies of a file are allowed."""
     first: dict[str, ValuesRule] = {}
     for rule in rules:
         known = first.setdefault(rule.id, rule)
         if known.document.path == rule.document.path or known.meaning == rule.meaning:
             continue
-        if not library.is_builtin(Path(rule.document.path)):
+        if not is_builtin(Path(rule.document.path)):
             yield rule.document.problem(
                 f"there is already a rule {rule.id} in {known.document.path}", (*rule.at, "id"), "choose another id"
             )
@@ -182,45 +154,30 @@ def _named(row: Any, policy: str) -> Any:
 def _rules(
     document: Document, rows: list[tuple[Keys, Any]], launcher: str, tasks: tuple[str, ...]
 ) -> tuple[ValuesRule, ...]:
-    if problems := list(_misfits(document, rows)):
-        raise ChartgenError(problems)
+    refuse(_misfits(document, rows))
     first: dict[str, dict[str, Any]] = {}
     rules = []
     for at, row in rows:
         shared = first.setdefault(row["id"], {key: row[key] for key in _SHARED if key in row})
-        rules.append(_rule(document, at, {**shared, **row}, launcher, tasks))
-    if not Path(document.path).is_relative_to(BUILTIN) and (problems := list(_faults(rules))):
+        texts: dict[str, Any] = one_line_texts({**shared, **row})
+        own = tuple(task for task in texts.get("tasks", tasks) if task in tasks)
+        rules.append(record_of(ValuesRule, texts, tasks=own, document=document, at=at, launcher=launcher))
+    if not is_builtin(Path(document.path)) and (problems := list(_faults(rules))):
         raise ChartgenError(problems)
     return tuple(rules)
 
 
 def _misfits(document: Document, rows: list[tuple[Keys, Any]]) -> Iterator[Problem]:
-    explained = set()
+    explained, described = set(), definition_schema("rule")["properties"]
     for at, row in rows:
         if not isinstance(row, dict):
             yield document.problem(f"a rule must be a map, not {type_name(row)}", at)
             continue
-        yield from check_fields(document, row, FIELDS, at)
-        if isinstance(name := row.get("id"), str) and name and not _ID.fullmatch(name):
-            hint = "use small letters, digits and dashes"
-            yield document.problem(f"{name[:40]!r} is not an id", (*at, "id"), hint)
+        yield from misfits(document, row, "rule", at)
         for key in ("meaning", "source"):
             if row.get("id") not in explained and key not in row:
-                yield document.problem(f"the key {key!r} is missing", at, f"add it: {FIELDS[key].description}")
+                yield document.problem(f"the key {key!r} is missing", at, f"add it: {described[key]['description']}")
         explained.add(row.get("id"))
-        tasks = row.get("tasks")
-        for task in tasks if isinstance(tasks, list) else ():
-            if task not in TASKS:
-                yield document.problem(f"unknown task {task!r}", (*at, "tasks"), f"known: {', '.join(TASKS)}")
-
-
-def _rule(document: Document, at: Keys, row: dict[str, Any], launcher: str, tasks: tuple[str, ...]) -> ValuesRule:
-    texts: dict[str, Any] = {
-        key: " ".join(row.get(key, "").split()) for key in ("id", "meaning", "source", "about", *EXPRESSIONS, *_TEXTS)
-    }
-    own = tuple(task for task in row.get("tasks", tasks) if task in tasks)
-    more: dict[str, Any] = {"severity": row.get("severity", "error"), "tasks": own, "also": tuple(row.get("also", ()))}
-    return ValuesRule(**texts, **more, document=document, at=at, launcher=launcher)
 
 
 def _faults(rules: Iterable[ValuesRule]) -> Iterator[Problem]:

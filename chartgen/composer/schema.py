@@ -9,14 +9,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
-from chartgen.helm.yaml import load_file, read_text, type_name
+from chartgen.helm.yaml import load_file, type_name
 
+# One encoder for a chart's hundreds of values: json.dumps creates one for each call.
+ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _WIDTH = 157  # of a line of a schema, without the comma and brackets that may follow
 OF_RUNS = "Values of the launchers of the runs; of these, only `resources` counts here"
 _ALL = "By launcher; the values of those that this chart lacks have no effect"
@@ -34,7 +36,7 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
         ChartgenError: An invalid schema, or two that contradict each other about one value.
     """
     paths = [folder / SCHEMA_FILE for folder in folders]
-    parts = [(str(path), _sound(path, target)) for path in paths if path.is_file()]
+    parts = [(str(path), _sound(path)) for path in paths if path.is_file()]
     parts += [(str(policy.path), values_of(policy)[1]) for policy in target.policies]
     _check_schemes(parts)
     _check_sub_paths(target, parts)
@@ -54,9 +56,14 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
     )
     enums = {"launcher": [launcher.name for launcher in target.launchers], "machineType": list(target.machines)}
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
-    schema = closed(merge_schemas(parts))
-    schema |= {} if "if" in schema else _way_to_others(target)
-    return with_used_definitions(schema)
+    schema = _merged(ENCODE(parts))
+    return with_used_definitions({**schema, **({} if "if" in schema else _way_to_others(target))})
+
+
+@lru_cache(maxsize=16)
+def _merged(parts: str) -> dict[str, Any]:
+    """Merge schemas, given as JSON: those of a target's run charts and setup chart are the same."""
+    return closed(merge_schemas(json.loads(parts)))
 
 
 def setup_schema(
@@ -147,7 +154,12 @@ def _check_sub_paths(target: Target, parts: Iterable[tuple[str, dict[str, Any]]]
 
 def schema_text(schema: dict[str, Any]) -> str:
     """Return a schema as text for people: each part on a line if it fits, with what it contains below it if not."""
-    return _SchemaLayout().text(schema, 0, 0)
+    return _laid_out(ENCODE(schema))
+
+
+@lru_cache(maxsize=16)
+def _laid_out(schema: str) -> str:
+    return _SchemaLayout().text(json.loads(schema), 0, 0)
 
 
 class _SchemaLayout:
@@ -170,14 +182,8 @@ class _SchemaLayout:
 
     def encode(self, node: Any) -> str:
         """Return a part on one line."""
-        if not isinstance(node, (dict, list)):
-            return ENCODE(node)
         if (text := self._encoded.get(id(node))) is None:
-            if isinstance(node, dict):
-                text = "{" + ", ".join(f"{ENCODE(key)}: {self.encode(part)}" for key, part in node.items()) + "}"
-            else:
-                text = "[" + ", ".join(map(self.encode, node)) + "]"
-            self._encoded[id(node)] = text
+            text = self._encoded[id(node)] = ENCODE(node)
         return text
 
     def _rows(self, parts: Iterable[tuple[str, Any]], indent: int) -> str:
@@ -218,7 +224,7 @@ def read_schema(path: Path) -> dict[str, Any]:
     Raises:
         ChartgenError: It is not JSON, or not an object.
     """
-    return _parse(read_text(path), path)
+    return _parse(source_text(path), path)
 
 
 def launcher_schema(path: Path) -> dict[str, Any]:
@@ -239,10 +245,10 @@ def _nested(*keys_and_schema: Any) -> dict[str, Any]:
     return nested
 
 
-def _sound(path: Path, target: Target) -> dict[str, Any]:
+def _sound(path: Path) -> dict[str, Any]:
     """Read a schema, and check a user's; chartgen's tests check its own."""
     schema = read_schema(path)
-    if not target.library.is_builtin(path) and (faults := check_sound(schema)):
+    if not is_builtin(path) and (faults := check_sound(schema)):
         raise ChartgenError(Problem(fault, path) for fault in faults)
     return schema
 

@@ -6,13 +6,13 @@ import os
 import re
 from pathlib import Path
 
-import chartgen.data
 from chartgen.composer.library import NAME, Library
+from chartgen.data import DATA
 from chartgen.errors import Problem, UsageError
 from chartgen.files import write_whole
 from chartgen.helm.yaml import read_text
 
-_FOLDER = Path(chartgen.data.__file__).parent / "skeletons"
+_FOLDER = DATA / "skeletons"
 
 
 def write_skeleton(kind: str, name: str, folder: Path, library: Library) -> list[Path]:

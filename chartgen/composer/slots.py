@@ -1,4 +1,9 @@
-"""Slot files: their allowed content, the identity of their items, and how fragments share a slot."""
+"""Slot files: their allowed content, the identity of their items, and how fragments share a slot.
+
+A slot file fills a part of a pod, a run's object or a script, and is named after the Kubernetes API field that it
+fills. Its identity key is the field's `patchMergeKey` in the Kubernetes API (k8s.io/api core/v1 types), so that two
+fragments clash exactly where kubectl would merge. `chartgen/data/slots.json` is the table of slots.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,34 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.composer.slot_kinds import SLOTS, SlotKind
-from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.data import DATA
+from chartgen.errors import Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, Plain, load, type_name
+
+
+class SlotKind(NamedTuple):
+    """One slot.
+
+    Args:
+        shape: Its content: `list`, `map`, `shell` or `template`.
+        meaning: What it fills.
+        key: The key that identifies list items.
+        keys: The keys of an item; empty = all that Kubernetes knows, which lint checks where they are rendered.
+    """
+
+    shape: str
+    meaning: str
+    key: str = ""
+    keys: tuple[str, ...] = ()
+
+
+SLOTS = {name: SlotKind(**row) for name, row in json.loads((DATA / "slots.json").read_bytes()).items()}
+
+
+def slot_example(slot: str) -> str:
+    """Return a complete file of a slot."""
+    return (DATA / "slots" / slot).read_text(encoding="utf-8")
 
 
 class Segment(NamedTuple):
@@ -57,8 +86,7 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: boo
     """
     text = text if text.endswith("\n") or not text else text + "\n"
     problems = gotemplate.check_blocks(text, path)
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     kind = SLOTS[slot]
     if kind.shape in ("shell", "template"):
         return SlotText(slot, fragment, path, (Segment(text, 1, (), always=False, meaning=text),), gpu_only)
@@ -66,11 +94,9 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: boo
     # the branches of a block, or two blocks that exclude each other, may repeat a key
     document = load(gotemplate.mask(text), path, allow_duplicates=bool(_openings(text)))
     problems += _check_shape(kind, slot, document)
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     segments = tuple(_segments(kind, text, document))
-    if repeated := _repeats(kind, segments, path):
-        raise ChartgenError(repeated)
+    refuse(_repeats(kind, segments, path))
     return SlotText(slot, fragment, path, segments, gpu_only)
 
 
@@ -100,8 +126,7 @@ def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
             segments.append(segment)
             for key, line in segment.keys:
                 owners.setdefault(key, _Owner(text, segment, segments, line))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return kept
 
 

@@ -4,163 +4,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from chartgen.composer.definition import Field, check_fields, read_definition
+from chartgen.composer.definition import misfits, read_definition, record_of
 from chartgen.composer.extension import extended, lineage, place_of
 from chartgen.composer.fragment import Fragment, load_fragment
 from chartgen.composer.launcher import Launcher, load_launcher
 from chartgen.composer.library import Library, open_library
 from chartgen.composer.policies import Policy, load_policies
-from chartgen.composer.workload import load_workload
-from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.composer.workload import Workload, load_workload
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean, refuse
 from chartgen.helm.yaml import Document
-from chartgen.kube.node_pool import INDEX
-from chartgen.kube.quantities import AMOUNT
 
 if TYPE_CHECKING:
     from chartgen.data.gpus import Gpu
 
-# k8s.io/apimachinery, pkg/util/validation/validation.go (names of labels, taints and resources; values of labels)
-_NAME = (
-    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
-    "a name of Kubernetes, such as example.com/gpu",
-)
-_VALUE = r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
-_LABEL = _VALUE.replace("[A-Za-z0-9]", rf"([A-Za-z0-9]|{INDEX})").replace(
-    "[-A-Za-z0-9_.]", rf"([-A-Za-z0-9_.]|{INDEX})"
-)
-TAINT_FIELDS = {
-    "key": Field("string", "name of the taint", required=True, pattern=_NAME),
-    "value": Field("string", "value of the taint", pattern=(_VALUE, "text of letters, digits, '-', '_' and '.'")),
-    "effect": Field(
-        "string",
-        "its effect on pods that do not tolerate it",
-        required=True,
-        enum=("NoSchedule", "PreferNoSchedule", "NoExecute"),
-    ),
-}
-MACHINE_FIELDS = {
-    "gpus": Field("integer", "GPUs of one machine", required=True, positive=True),
-    "gpu": Field("string", "GPU model, such as h100-80gb: one that chartgen knows, or one of `gpus`", required=True),
-    "capacity": Field(
-        "object",
-        "what a node of this type offers: resource name -> quantity, quoted; for the queue, rules and rehearsals",
-        required=True,
-        item="string",
-        pattern=(AMOUNT, "a quantity such as 96, 500m or 2000Gi"),
-        names=_NAME,
-    ),
-    "labels": Field(
-        "object",
-        "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
-        " number, `{index//4}` the number of its group of 4, `kubernetes.io/arch: arm64` replaces amd64",
-        item="string",
-        pattern=(_LABEL, "text of letters, digits, '-', '_', '.', {index} and {index//N}, N a number from 1"),
-        names=_NAME,
-    ),
-    "taints": Field(
-        "array",
-        "taints of such a node, for rehearsals; a fragment's tolerations.yaml must tolerate them",
-        items=TAINT_FIELDS,
-    ),
-    "fabric": Field(
-        "object",
-        "what the target's fabric fragment must know of this type, such as its network adapters: any keys, read as"
-        " machine.fabric in rules and $machine.fabric in templates",
-    ),
-}
-GPU_FIELDS = {
-    "memory": Field("number", "GB (10^9 bytes) that CUDA reports to a program", required=True, positive=True),
-    "tflops": Field(
-        "object",
-        "peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4",
-        required=True,
-        positive=True,
-        item="number",
-    ),
-    "computeCapability": Field(
-        "string", "CUDA compute capability, quoted", required=True, pattern=(r"\d+\.\d+", "a version such as '9.0'")
-    ),
-    "nvlink": Field("integer", "GPUs that NVLink connects; 1 = none", required=True, positive=True),
-    "precisions": Field("array", "values of `precision` that it supports for training", required=True, item="string"),
-    "sources": Field("array", "sources of the numbers", required=True, item="string"),
-}
-FIELDS = {
-    "description": Field("string", "one sentence: which machines of which cloud", required=True),
-    "extends": Field(
-        "string",
-        "another target: its file, presets and example of a site file count too; maps of this file are merged with its"
-        " maps, other keys replace them",
-    ),
-    "platform": Field(
-        "string",
-        "the cloud, such as gke, aks or onprem: a keyword of the chart",
-        required=True,
-        unless="extends",
-        pattern=("[a-z0-9]([a-z0-9-]*[a-z0-9])?", "one lower-case word, such as aks"),
-    ),
-    "workload": Field("string", "the default workload kind", required=True, unless="extends"),
-    "machines": Field(
-        "object",
-        "machine type -> what it offers; the first is the default",
-        required=True,
-        unless="extends",
-        items=MACHINE_FIELDS,
-    ),
-    "gpus": Field("object", "GPU models that chartgen does not know, by the names in `machines`", items=GPU_FIELDS),
-    "fragments": Field(
-        "array", "fragments in the order in which they fill a slot", required=True, unless="extends", item="string"
-    ),
-    "add": Field("array", "with `extends`: fragments behind those of the other target", item="string"),
-    "leaveOut": Field("array", "with `extends`: names of its fragments, launchers and machines", item="string"),
-    "launchers": Field(
-        "array",
-        "launchers that a chart may have, the first as default; without it all of chartgen's, of which `build` takes "
-        "those that the target's presets use",
-        item="string",
-    ),
-    "kubernetes": Field("string", "the first version of Kubernetes that its defaults work with, such as '1.34'"),
-    "values": Field("object", "default values that differ from the fragments' own, as in a values file"),
-    "sources": Field(
-        "array",
-        "the vendor documents that its values come from; Chart.yaml lists those that begin with an address, or with "
-        "'owner/name @ commit' of GitHub",
-        required=True,
-        unless="extends",
-        item="string",
-    ),
-}
-# What an extending target states of a machine is merged with what its parent does.
-_PARTS = {key: field._replace(required=False) for key, field in MACHINE_FIELDS.items()}
-_EXTENDING = {**FIELDS, "machines": FIELDS["machines"]._replace(items=_PARTS)}
-_LINK = re.compile(r"(?P<link>https://[^\s,]+)|(?P<repository>[\w-]+/[\w.-]+) @ (?P<commit>[0-9a-f]{7,40})\b")
-# The launchers of a target that names none.
-LAUNCHERS = (
-    *("megatron-lm", "megatron-bridge", "nemo-1", "automodel", "torchtitan", "torchrun", "mlperf-llama2-lora"),
-    "nemo-rl",
-    *("mlperf-preprocess", "download", "megatron-preprocess", "pile-dataprep", "nccl-test"),
-)
-# The first version in which init containers that keep running are on by default.
-_NATIVE_SIDECARS = "1.29"
 
+@dataclass(frozen=True)
+class Machine:
+    """One machine type; its other fields are the keys of a target's file.
 
-class Machine(NamedTuple):
-    """One machine type: GPUs per machine, GPU model, its node resources in Kubernetes, and facts of its fabric.
-
-    `described` is the GPU by the target's own row; None for a model that chartgen knows.
+    Args:
+        described: The GPU by the target's own row; None for a model that chartgen knows.
     """
 
     name: str
     gpus: int
     gpu: str
     capacity: dict[str, str]
-    labels: dict[str, str]
-    taints: list[dict[str, str]]
-    fabric: dict[str, Any]
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: list[dict[str, str]] = field(default_factory=list)
+    fabric: dict[str, Any] = field(default_factory=dict)
     described: Gpu | None = None
 
     @property
@@ -174,6 +52,17 @@ class Machine(NamedTuple):
     def peak(self) -> float:
         """Return the TFLOP/s of a GPU in BF16 by its data sheet; 0 for one that chartgen does not know."""
         return self.model.tflops.get("bf16", 0) if self.model else 0
+
+
+_LINK = re.compile(r"(?P<link>https://[^\s,]+)|(?P<repository>[\w-]+/[\w.-]+) @ (?P<commit>[0-9a-f]{7,40})\b")
+# The launchers of a target that names none.
+LAUNCHERS = (
+    *("megatron-lm", "megatron-bridge", "nemo-1", "automodel", "torchtitan", "torchrun", "mlperf-llama2-lora"),
+    "nemo-rl",
+    *("mlperf-preprocess", "download", "megatron-preprocess", "pile-dataprep", "nccl-test"),
+)
+# The first version in which init containers that keep running are on by default.
+_NATIVE_SIDECARS = "1.29"
 
 
 @dataclass(frozen=True)
@@ -214,14 +103,20 @@ class Target:
     chosen: tuple[str, ...] = ()
 
     @cached_property
+    def runs(self) -> Workload | None:
+        """The workload kind of the charts; None for an unknown one, which is never composed."""
+        with suppress(UsageError):
+            return load_workload(self.library.find("workload", self.kind))
+        return None
+
+    @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
         """The fragments for the workload kind.
 
         A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
         """
-        unfit = [
-            each for each in self.every_fragment if not each.fits(self.kind, _kind_facts(self.library, self.kind)[1])
-        ]
+        queues = self.runs.queues if self.runs else ()
+        unfit = [each for each in self.every_fragment if not each.fits(self.kind, queues)]
         provided = {name for fragment in self.every_fragment if fragment not in unfit for name in fragment.provides}
         # only capabilities count: each fragment also provides its own name
         replaced = [fragment for fragment in unfit if set() < fragment.provides - {fragment.name} <= provided]
@@ -245,8 +140,7 @@ class Target:
     @cached_property
     def fitting(self) -> tuple[Launcher, ...]:
         """The launchers of its list that are for the workload kind; those that prepare data are for every kind."""
-        starts = _kind_facts(self.library, self.kind)[0]
-        fit = [launcher for launcher in self.every_launcher if launcher.task == "data" or _is_for(launcher, starts)]
+        fit = [each for each in self.every_launcher if each.task == "data" or _is_for(each, self.runs)]
         names = {launcher.name for launcher in fit}
         return tuple(launcher for launcher in fit if not launcher.same_as or launcher.same_as in names)
 
@@ -310,7 +204,10 @@ def load_target(name: str, library: Library | None = None) -> Target:
         platform=meta["platform"],
         workload=meta["workload"],
         kind=meta["workload"],
-        machines={key: _machine(key, machine, gpus) for key, machine in meta["machines"].items()},
+        machines={
+            each: record_of(Machine, facts, name=each, gpus=int(facts["gpus"]), described=gpus.get(facts["gpu"]))
+            for each, facts in meta["machines"].items()
+        },
         every_fragment=tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"]))),
         every_launcher=launchers,
         values=meta.get("values", {}),
@@ -326,15 +223,13 @@ def load_target(name: str, library: Library | None = None) -> Target:
 def _whole(paths: Sequence[Path]) -> tuple[Document, dict[str, Any]]:
     """Return a target's file, and its content with that of the files that it extends."""
     *extending, last = paths
-    document, found = read_definition(last, FIELDS)
+    document, found = read_definition(last, "target")
     meta: dict[str, Any] = {"launchers": LAUNCHERS, **found}
     for path in reversed(extending):
-        document, own = read_definition(path, _EXTENDING)
+        document, own = read_definition(path, "target")
         meta = extended(meta, own, document)
-        machines: Any = own.get("machines", {})
-        for name in meta["machines"].keys() & machines:
-            if problems := list(check_fields(document, meta["machines"][name], MACHINE_FIELDS, ("machines", name))):
-                raise ChartgenError(problems)
+        whole = {key: value for key, value in meta.items() if key not in ("extends", "launchers")}
+        refuse(misfits(document, whole, "target"))
     return document, meta
 
 
@@ -349,9 +244,8 @@ def of_kind(target: Target, kind: str) -> Target:
     if found.launchers and _has_program(found.launchers) == _has_program(wanted):
         return found
     message = f"target {target.name} lists no launcher for workload kind {kind}"
-    starts = _kind_facts(target.library, kind)[0]
     known = (load_launcher(target.library.find("launcher", name)) for name in target.library.names("launcher"))
-    fit = [launcher.name for launcher in known if _is_for(launcher, starts)]
+    fit = [launcher.name for launcher in known if _is_for(launcher, found.runs)]
     hint = f"list {' or '.join(fit)}, or take another kind" if fit else "take another kind"
     raise ChartgenError(target.document.problem(message, ("launchers",), hint))
 
@@ -361,18 +255,9 @@ def _has_program(launchers: Sequence[Launcher]) -> bool:
     return any(launcher.task != "data" for launcher in launchers)
 
 
-def _kind_facts(library: Library, workload: str) -> tuple[str, tuple[str, ...]]:
-    """Return `starts` and `queues` of a kind; those of an unknown kind are never composed."""
-    try:
-        found = load_workload(library.find("workload", workload))
-    except UsageError:
-        return "gpu", ()
-    return found.starts, found.queues
-
-
-def _is_for(launcher: Launcher, starts: str) -> bool:
-    """Report whether a kind for such processes starts the GPU program of a launcher."""
-    return launcher.task != "data" and (launcher.processes == "ray") == (starts == "ray")
+def _is_for(launcher: Launcher, kind: Workload | None) -> bool:
+    """Report whether a workload kind starts the GPU program of a launcher."""
+    return launcher.task != "data" and (launcher.processes == "ray") == (kind is not None and kind.starts == "ray")
 
 
 def with_launchers(target: Target, names: Sequence[str]) -> Target:
@@ -461,19 +346,5 @@ def _own_gpus(document: Document, meta: dict[str, Any]) -> dict[str, Gpu]:
         for name, machine in meta["machines"].items()
         if machine["gpu"] not in known
     ]
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     return own
-
-
-def _machine(name: str, data: dict[str, Any], gpus: dict[str, Gpu]) -> Machine:
-    return Machine(
-        name=name,
-        gpus=data["gpus"],
-        gpu=data["gpu"],
-        capacity=data["capacity"],
-        labels=data.get("labels", {}),
-        taints=data.get("taints", []),
-        fabric=data.get("fabric", {}),
-        described=gpus.get(data["gpu"]),
-    )

@@ -1,4 +1,7 @@
-"""The values.yaml of a chart: join the texts of its parts, and write the target's own defaults over them."""
+"""The values.yaml of a chart: join the texts of its parts, write the target's own defaults over them, document them.
+
+The `# --` comment above or behind each key describes it; README and published schema repeat it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,19 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chartgen.composer.schema import read_schema
-from chartgen.composer.value_docs import ENCODE, ValueRow, value_rows
-from chartgen.errors import ChartgenError, did_you_mean
+from chartgen.composer.schema import ENCODE, read_schema
+from chartgen.errors import did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, Plain, load, require_map
 
 _TOP_LEVEL = re.compile(r"^(?:#.*\n|\n)*(?P<key>[A-Za-z][\w-]*):", re.MULTILINE)
+_WIDTH = 160  # of a line, as editors and reviews show
+_MARK = "  # -- "
+# A description of one line, and a key whose value is on its own line.
+_DESCRIBED = re.compile(
+    r"^(?P<pad> *)# -- (?P<meaning>.*)\n(?P<setting>(?P=pad)[\w-]+: [^|>\n].*)$(?!\n(?P=pad) +[^ #])", re.MULTILINE
+)
 
 
 class Part(NamedTuple):
@@ -87,8 +95,7 @@ def check_parts(parts: Sequence[Part]) -> None:
             own[keys] = part.path
         owners = own | owners
         maps = {keys[0]: path for keys, path in own.items() if len(keys) > 1} | maps
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
 
 
 def _owned(data: dict[str, Plain]) -> Iterator[Keys]:
@@ -110,8 +117,8 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
     Raises:
         ChartgenError: The target sets values that the chart does not have.
     """
-    document = load(text, "values.yaml")
-    table = {row.keys: row for row in value_rows(text, document)}
+    document, rows = _parsed(text)
+    table = {row.keys: row for row in rows}
     edits, problems = [], []
     for keys, value in _settings(values, table):
         span = document.span(keys)
@@ -122,11 +129,17 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
         else:
             table[keys] = table[keys]._replace(default=ENCODE(value))
             edits.append((*span, table[keys].default))
-    if problems:
-        raise ChartgenError(problems)
+    refuse(problems)
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text, list(table.values())
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> tuple[Document, tuple[ValueRow, ...]]:
+    """Parse joined values, which charts of one target and kind share."""
+    document = load(text, "values.yaml")
+    return document, tuple(value_rows(text, document))
 
 
 def default_place(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path | str, int, int]:
@@ -151,3 +164,50 @@ def _settings(values: Plain, table: dict[Keys, ValueRow], at: Keys = ()) -> Iter
 @lru_cache(maxsize=256)
 def _read(source: str, path: Path) -> Document:
     return load(gotemplate.mask(source) if "<%" in source else source, path)
+
+
+class ValueRow(NamedTuple):
+    """One value: its dotted key, its default as one line of JSON, and its description."""
+
+    key: str
+    default: str
+    meaning: str
+    keys: Keys
+
+
+def value_rows(text: str, document: Document) -> Iterator[ValueRow]:
+    """Yield all values of a values file in its own order.
+
+    Args:
+        document: The same file, parsed.
+    """
+    lines = text.split("\n")
+    for keys, value, line in document.leaves():
+        yield ValueRow(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
+
+
+def _one_line(value: Plain) -> str:
+    return ENCODE(value)
+
+
+def beside(text: str) -> str:
+    """Move the descriptions of a values file behind their keys, where a line has room for both."""
+    return _DESCRIBED.sub(_behind, text)
+
+
+def _behind(found: re.Match[str]) -> str:
+    line = f"{found['setting']}{_MARK}{found['meaning']}"
+    return line if len(line) <= _WIDTH and "#" not in found["setting"] else found[0]
+
+
+def _comment_above(lines: list[str], index: int) -> str:
+    if behind := lines[index + 1].partition(_MARK)[2]:
+        return behind
+    found: list[str] = []
+    while index >= 0 and lines[index].lstrip().startswith("#"):
+        comment = lines[index].lstrip().removeprefix("#").strip()
+        if comment.startswith("-- "):
+            return " ".join([comment.removeprefix("-- "), *found])
+        found.insert(0, comment)
+        index -= 1
+    return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chartgen.composer.library import BUILTIN, Library, ListRow
 from chartgen.composer.rule_facts import FACTS, INTERNAL
-from chartgen.composer.slot_kinds import SLOTS
+from chartgen.composer.slots import SLOTS, slot_example
 from chartgen.helm.yaml import read_text
 
 # The helpers for authors; chartgen's own files alone include its others, which may change with any version.
@@ -25,7 +25,7 @@ def slots(_library: Library) -> Iterator[ListRow]:
     """Yield every slot of a fragment."""
     for name, slot in SLOTS.items():
         kind = f"{slot.shape} by {slot.key}" if slot.key else slot.shape
-        yield ListRow(name, slot.meaning, kind, example=slot.example)
+        yield ListRow(name, slot.meaning, kind, example=slot_example(name))
 
 
 def helpers(library: Library) -> Iterator[ListRow]:

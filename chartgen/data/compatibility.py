@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from chartgen.helm.yaml import load_file, require_map
+from chartgen.data import read_table
 
 # A floor as a share of a measured figure: NVIDIA/aicr @ bc05c6b, validators/performance, tolerates a tenth too.
 _MARGIN = 0.9
-_LOCK = Path(__file__).parent / "compat.yaml"
+# How an image names its releases, where that is not by year.month.
+_TAGS = {"nvidia/nemo-rl": r"v\d+\.\d+\.\d+"}
 
 
 @lru_cache(maxsize=1)
@@ -20,9 +20,8 @@ def lock() -> dict[str, Any]:
 
     Each floor also has `busbw`, the required GB/s, and `basis`, its meaning and source.
     """
-    found: dict[str, Any] = dict(require_map(load_file(_LOCK), "the compatibility lock"))
-    found["floors"] = [{**row, **_floor(row)} for row in found["floors"]]
-    return found
+    found = read_table("compat.yaml")
+    return {**found, "floors": [{**row, **_floor(row)} for row in found["floors"]]}
 
 
 def _floor(row: dict[str, Any]) -> dict[str, Any]:
@@ -64,3 +63,10 @@ def within(row: dict[str, str], text: str) -> bool:
     """Report whether a version is in a row's range: `from` is the first version inside, `below` the first after it."""
     after_from = version(text) >= version(row.get("from", ""))
     return after_from and ("below" not in row or version(text) < version(row["below"]))
+
+
+def release_in(reference: str, image: str) -> str:
+    """Return the release of an image, such as 25.07 or v0.6.0; empty when the reference names another image."""
+    tag = _TAGS.get(image, r"\d\d\.\d\d")
+    release = re.search(rf"(?:^|/){image}:({tag})(?:\D|$)", reference)
+    return release[1] if release else ""

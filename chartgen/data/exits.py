@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from chartgen.helm.yaml import load_file, require_map
-
-_FILE = Path(__file__).with_name("exits.yaml")
+from chartgen.data import read_table
 
 
 @lru_cache(maxsize=1)
 def exit_codes() -> dict[int, dict[str, Any]]:
     """Return what follows each exit code, and its cause."""
-    table: dict[Any, Any] = dict(require_map(load_file(_FILE), "the table of exit codes"))
-    return {int(code): row for code, row in table.items()}
+    return {int(code): row for code, row in read_table("exits.yaml").items()}
 
 
 def final_exits() -> list[int]:

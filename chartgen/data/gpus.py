@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from chartgen.helm.yaml import load_file, require_map
-
-_FILE = Path(__file__).parent / "gpus.yaml"
+from chartgen.data import read_table
 
 
 class Gpu(NamedTuple):
@@ -42,8 +39,7 @@ def find_gpu(model: str) -> Gpu | None:
 @lru_cache(maxsize=1)
 def all_gpus() -> Mapping[str, Gpu]:
     """Read all GPU models."""
-    data: dict[str, Any] = require_map(load_file(_FILE), _FILE.name)
-    return {model: gpu_of(model, row) for model, row in data["gpus"].items()}
+    return {model: gpu_of(model, row) for model, row in read_table("gpus.yaml")["gpus"].items()}
 
 
 def gpu_of(model: str, row: dict[str, Any]) -> Gpu:

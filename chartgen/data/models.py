@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from chartgen.helm.yaml import load_file, require_map
-
-_FILE = Path(__file__).parent / "models.yaml"
+from chartgen.data import read_table
 
 
 class Matrix(NamedTuple):
@@ -218,10 +215,9 @@ def all_architectures() -> Mapping[str, Architecture]:
     return {name: _architecture(name, row) for name, row in _rows().items()}
 
 
-@lru_cache(maxsize=1)
 def _rows() -> Mapping[str, Any]:
-    models: Any = require_map(load_file(_FILE), _FILE.name)["models"]
-    return dict(models)
+    models: Mapping[str, Any] = read_table("models.yaml")["models"]
+    return models
 
 
 def _architecture(name: str, row: dict[str, Any]) -> Architecture:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from chartgen.data import read_table
 from chartgen.data.compatibility import version, within
-from chartgen.helm.yaml import load_file, require_map
-
-_FILE = Path(__file__).parent / "options.yaml"
 
 
 class Options(NamedTuple):
@@ -42,12 +39,7 @@ class Options(NamedTuple):
 @lru_cache(maxsize=8)
 def options_of(launcher: str) -> Options | None:
     """Return the options of a launcher's program; None for an unknown program."""
-    found: Any = _data().get(launcher)
+    found: Any = read_table("options.yaml").get(launcher)
     if not found:
         return None
     return Options(tuple(sorted(found["releases"], key=version)), tuple(found["options"]))
-
-
-@lru_cache(maxsize=1)
-def _data() -> dict[str, Any]:
-    return dict(require_map(load_file(_FILE), _FILE.name))

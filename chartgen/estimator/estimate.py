@@ -1,14 +1,22 @@
-"""The estimate of a run: its step's time and speed, each with a range, and the parts of that time."""
+"""The estimate of a run: its step's time and speed, each with a range, from the constants in data/speed.yaml."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
-from chartgen.estimator.run import Run
+from chartgen.data import DATA, read_table
+from chartgen.data.gpus import Gpu
+from chartgen.estimator.run import Hardware, Run
 from chartgen.estimator.step import TERA, StepTime, step_of
-from chartgen.estimator.tables import fitted_constants, months_of, speed_table
+
+SPEED_FILE = DATA / "speed.yaml"
+# NeMo's container that months are counted from.
+_FIRST = (25, 9)
 
 
 @dataclass(frozen=True)
@@ -88,3 +96,44 @@ def _unmeasured(run: Run) -> Iterator[tuple[str, str]]:
 def _width(run: Run, foreign: Mapping[str, str]) -> float:
     spread = speed_table()["spread"]
     return math.hypot(spread["experts" if run.model.experts else "dense"], *(spread[key] for key in foreign))
+
+
+def speed_table() -> Mapping[str, Any]:
+    """Read data/speed.yaml."""
+    return read_table(SPEED_FILE.name)
+
+
+@lru_cache(maxsize=1)
+def fitted_constants() -> Mapping[str, float]:
+    """Return the constants of the formulas."""
+    return {name: row["value"] for name, row in speed_table()["constants"].items()}
+
+
+def hardware_of(gpu: Gpu, machine: str = "") -> Hardware | None:
+    """Return what joins GPUs of a model, on a machine type; None where their speeds are not known."""
+    row = speed_table()["gpus"].get(gpu.model)
+    if row is None:
+        return None
+    network = speed_table()["networks"].get(machine, row["network"])
+    return Hardware(gpu.model, gpu.tflops, gpu.nvlink, **{**row, "network": network})
+
+
+def calibrated(hardware: Hardware, measured: Mapping[str, float]) -> Hardware:
+    """Return hardware as fast as mode calibrate of nccl-test measured it, beside the GPU that is the reference.
+
+    Args:
+        hardware: What the data sheet promises.
+        measured: TFLOP/s by number format, GB/s of memory, launches a millisecond; some of them.
+    """
+    usual = speed_table()["reference"].get(hardware.gpu, {})
+    share = {name: measured[name] / figure for name, figure in usual.items() if name in measured}
+    return replace(hardware, memory=hardware.memory * share.get("memory", 1.0), measured=share)
+
+
+def months_of(container: str) -> float | None:
+    """Return the months from NeMo's container 25.09 to another, such as 26.04.01; None where it names no month."""
+    found = re.search(r"(?<!\d)(2\d)\.(\d\d)(\.\d+)?(?!\d)", container)
+    if not found:
+        return None
+    year, month = int(found[1]), int(found[2])
+    return (year - _FIRST[0]) * 12 + month - _FIRST[1] + (0.5 if found[3] else 0.0)

@@ -1,13 +1,13 @@
 """The memory of a run's fullest GPU, for any model of data/models.yaml: enough to choose among layouts.
 
-It counts what each matrix keeps for the backward pass with fused attention; chartgen/checks/activations.py does the
+It counts what each matrix keeps for the backward pass with fused attention; chartgen/checks/memory.py does the
 same for GPT models in more detail. It knows nothing of modules that a recipe computes again or offloads, so NVIDIA's
 published runs without FSDP are at up to 1.56 of a GPU by it, and one of Llama 3 70B on GB300 at 2.74.
 """
 
 from __future__ import annotations
 
-from chartgen.estimator.run import Run
+from chartgen.estimator.run import Run, under_way
 from chartgen.estimator.step import parameters_of
 
 _BYTES = 2
@@ -26,7 +26,7 @@ def memory_of(run: Run) -> float:
         own, shared = 0, own + shared
     common, routed = parameters_of(run)
     state = common * (own + shared / (run.data * run.context)) + routed * (own + shared / max(run.expert_data, 1))
-    first, last = _under_way(run)
+    first, last = under_way(run.pipeline, run.virtual, run.micro_batches)
     logits = _LOGITS * run.tokens * run.model.vocabulary / run.tensor
     return state + max(_kept(run) * first, _kept(run) * last + logits)
 
@@ -39,11 +39,3 @@ def _kept(run: Run) -> float:
     inputs = 2 * model.hidden * model.layers  # of layers that are computed again
     values = values * (1 - run.recomputed) + inputs * run.recomputed
     return values * _BYTES * run.tokens / run.tensor
-
-
-def _under_way(run: Run) -> tuple[float, float]:
-    """Return how many whole models' activations the first and the last stage keep (as activations.py explains)."""
-    more = (run.pipeline - 1) / (run.pipeline * run.virtual)
-    if run.virtual > 1:
-        return 1 + more, 1 - more
-    return min(1.0, max(run.micro_batches, 1) / run.pipeline), 1 - more

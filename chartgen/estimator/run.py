@@ -107,3 +107,16 @@ class Run:
     def speed_format(self) -> str:
         """Return the number format whose peak its matrix products have."""
         return {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}.get(self.precision, "")
+
+
+def under_way(stages: int, chunks: int, micro_batches: float) -> tuple[float, float]:
+    """Return how many whole models' activations the first and the last pipeline stage keep at the same time.
+
+    The first stage starts 2 (p - 1) + (v - 1) p + 1 of its v chunks before the first backward pass, the last one
+    (v - 1) p + 1; without interleaving it is a micro-batch for each stage behind, as far as there are so many
+    (NVIDIA/Megatron-LM core_v0.19.0, megatron/core/pipeline_parallel/schedules.py).
+    """
+    more = (stages - 1) / (stages * chunks)
+    if chunks > 1:
+        return 1 + more, 1 - more
+    return min(1.0, max(micro_batches, 1) / stages), 1 - more

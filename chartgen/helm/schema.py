@@ -224,6 +224,13 @@ def _validator_class() -> type[Draft7Validator]:
     return cast("type[Draft7Validator]", extended)
 
 
+def is_valid(data: Json, schema: Schema) -> bool:
+    """Report whether values fit a sound schema."""
+    from referencing import Registry
+
+    return bool(_validator_class()(schema, registry=Registry()).is_valid(data))
+
+
 @lru_cache(maxsize=512)
 def _compiled(regex: str) -> re.Pattern[str]:
     r"""Compile as RE2 reads it: `$` matches only the end of the text, `\d`, `\s` and `\w` match ASCII."""

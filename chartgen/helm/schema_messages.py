@@ -60,8 +60,7 @@ def explain_mismatch(error: Mismatch, root: dict[str, Json]) -> Iterator[PartPro
     if error.validator == "additionalProperties":
         yield from _unknown_keys(error, root)
     elif error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
-        yield from (_problem(error, f"{dotted([*_keys(error), key])} is missing") for key in missing)
+        yield from _missing_keys(error, root)
     elif error.validator in ("anyOf", "oneOf") and error.context:
         yield from _alternatives(error, root)
     elif error.validator == "oneOf" and (keys := _exclusive_keys(error)):
@@ -135,6 +134,18 @@ def _outside(error: Mismatch) -> PartProblem:
     hint = did_you_mean(str(error.instance), [word for word in error.validator_value if isinstance(word, str)])
     message = f"{_name(error)} must be {_choice(error.validator_value)}, not {_given(error)}"
     return _problem(error, message, hint if hint.startswith("did") else "")
+
+
+def _missing_keys(error: Mismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
+    described = root
+    for key in _keys(error):
+        others = described.get("items" if isinstance(key, int) else "additionalProperties")
+        child = described.get("properties", {}).get(key, others)
+        described = _resolved(child, root) if isinstance(child, dict) else {}
+    for key in (key for key in error.validator_value if key not in error.instance):
+        meaning = described.get("properties", {}).get(key, {}).get("description", "")
+        hint = f"add it: {meaning}" if meaning else ""
+        yield _problem(error, f"{dotted([*_keys(error), key])} is missing", hint)
 
 
 def _unknown_keys(error: Mismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
@@ -234,9 +245,11 @@ def _misses_type(error: Mismatch) -> bool:
 
 def _misfit(error: Mismatch, forms: list[str]) -> PartProblem:
     """Describe the required value; forms that are sentences or addresses follow a colon."""
+    quoted = error.validator_value == "string" and isinstance(error.instance, bool | int | float)
+    hint = "put it in quotes" if quoted else ""
     if any("," in form or ":" in form for form in forms):
-        return _problem(error, f"{_name(error)} is {_given(error)}, but must be: {' or '.join(forms)}")
-    return _problem(error, f"{_name(error)} must be {' or '.join(forms)}, not {_given(error)}")
+        return _problem(error, f"{_name(error)} is {_given(error)}, but must be: {' or '.join(forms)}", hint)
+    return _problem(error, f"{_name(error)} must be {' or '.join(forms)}, not {_given(error)}", hint)
 
 
 def _form(schema: dict[str, Json]) -> str:

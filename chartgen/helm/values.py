@@ -199,7 +199,7 @@ def _apply_flag(data: dict[str, Plain], flag: Flag, text: str) -> tuple[dict[str
         if flag == "--set-json" and text.strip().startswith("{"):
             whole = _json_object(text)
             return merge_values(data, whole), Layer(source, assigned=tuple(_leaf_paths(whole)))
-        assignments = set_flags.parse_flag(flag, text, _file_text)
+        assignments = set_flags.parse_flag(flag, text, file_text)
         for assignment in assignments:
             data = set_flags.assign(data, assignment)
     except set_flags.MalformedError as error:
@@ -225,7 +225,7 @@ def _leaf_paths(data: dict[str, Plain], at: Keys = ()) -> Iterable[Keys]:
             yield (*at, key)
 
 
-def _file_text(name: str) -> str:
+def file_text(name: str) -> str:
     """Read the file of a `--set-file` unchanged; `read_text` converts line ends but reports why reading fails."""
     read_text(Path(name))
     return Path(name).read_bytes().decode()

@@ -113,6 +113,31 @@ def discovered(answer: Object, api_version: str) -> list[Kind]:
         raise ValueError("without a list of kinds") from None
 
 
+def all_discovered(answer: Object) -> list[Kind] | None:
+    """Return the kinds of all API groups; None from a server before Kubernetes 1.30, which lists the groups alone.
+
+    Raises:
+        ValueError: It is not a list of kinds.
+    """
+    if "items" not in answer:
+        return None
+    try:
+        return [
+            Kind(
+                f"{group['metadata']['name']}/{version['version']}",
+                str(resource["responseKind"]["kind"]),
+                str(resource["resource"]),
+                resource["scope"] == "Namespaced",
+            )
+            for group in answer["items"]
+            for version in group.get("versions") or ()
+            for resource in version.get("resources") or ()
+            if resource.get("responseKind")  # null where the resource has subresources only
+        ]
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError("without a list of kinds") from None
+
+
 def shaped(item: Any, kind: Kind) -> Object:
     """Return an object with the parts that each object has, and without those that no reader needs.
 

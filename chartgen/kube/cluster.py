@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import starmap
 from typing import TYPE_CHECKING, TypeVar
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.kube.answers import check_form, discovered, parse_page, shaped
+from chartgen.kube.answers import all_discovered, check_form, discovered, parse_page, shaped
 from chartgen.kube.http import ClusterError, LargeAnswerError, Streams, Transport
 from chartgen.kube.kinds import CRD, Kind, Object
 from chartgen.kube.permissions import Permission
@@ -27,6 +27,8 @@ _PAGE = 500  # objects per answer, like kubectl's --chunk-size, to limit memory
 _MOST_PAGES = 2_000  # of a list: a million objects, beyond what any cluster has
 # Objects without spec, data and status (Kubernetes API Concepts, "Metadata-only fetches").
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+# All API groups with their kinds in one answer (Kubernetes API Concepts, "Aggregated discovery").
+_GROUPS = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2,application/json"
 _CRD_SECONDS = 60.0  # how long a kind may stay unknown after the creation of its CRD, on a busy server
 _UNSEEN_CRD_SECONDS = 10.0  # the same where nobody may look for the CRD
 _ABSENT_SECONDS = 5.0  # how long an API is taken to be absent: a command asks for all kinds of runs several times
@@ -48,7 +50,8 @@ class Cluster(Transport):
     def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
         super().__init__(client, config)
         self._kinds: dict[tuple[str, str], Kind] = {}
-        self._absent: dict[str, float] = {}
+        self._lists_all = True  # whether the server lists the kinds of all groups in one answer
+        self._asked: dict[str, float] = {}  # API version, or apis for all -> until when other kinds are absent
         self.namespace: str = config.namespace
         self.unread: dict[Permission, None] = {}
         self.unreadable: dict[tuple[str, str], dict[str, str]] = {}
@@ -220,7 +223,7 @@ class Cluster(Transport):
         params["fieldValidation"] = "Strict"
         if dry_run:
             params["dryRun"] = "All"
-        self._absent.clear()  # these may define an API
+        self._asked.clear()  # these may define an API
         for item in sorted(objects, key=lambda item: _FIRST.get(item["kind"], 2)):
             kind, metadata = self.kind(item["apiVersion"], item["kind"]), item["metadata"]
             place = self._scope(kind, metadata.get("namespace") or namespace)
@@ -278,16 +281,32 @@ class Cluster(Transport):
     def serves(self, kind: Kind) -> bool:
         """Report whether the server knows a kind; unlike `list`, this does not need permission for it.
 
-        A group without the kind is asked for again only after some seconds.
+        The server is asked again for a kind that it did not know only after some seconds.
         """
         key, now = (kind.api_version, kind.name), time.monotonic()
-        if key not in self._kinds and self._absent.get(kind.api_version, 0.0) < now:
-            self._kinds.update({(kind.api_version, found.name): found for found in self._discover(kind.api_version)})
-            if key not in self._kinds:
-                self._absent[kind.api_version] = now + _ABSENT_SECONDS
+        has_group = "/" in kind.api_version
+        place = "apis" if has_group and self._lists_all else kind.api_version
+        if key not in self._kinds and self._asked.get(place, 0.0) < now:
+            found = self._discover_all() if has_group else None
+            found = self._discover(kind.api_version) if found is None else found
+            self._kinds.update({(each.api_version, each.name): each for each in found})
+            self._asked[place] = now + _ABSENT_SECONDS
         return key in self._kinds
 
-    def _discover(self, api_version: str) -> Iterable[Kind]:
+    def _discover_all(self) -> Sequence[Kind] | None:
+        """Return the kinds of all API groups; None where the server does not list them in one answer."""
+        if not self._lists_all:
+            return None
+        try:
+            answer = self._send("GET", "apis", accept=_GROUPS)
+        except ClusterError:  # a proxy may let only some paths through
+            answer = {}
+        with self._understood("GET apis"):
+            found = all_discovered(answer)
+        self._lists_all = found is not None
+        return found
+
+    def _discover(self, api_version: str) -> Sequence[Kind]:
         try:
             answer = self._send("GET", f"{'apis' if '/' in api_version else 'api'}/{api_version}")
         except ClusterError as error:

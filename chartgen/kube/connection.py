@@ -82,20 +82,20 @@ def _select(merged: Merged, context: str | None, file: Path) -> SingleConfig:
     from lightkube.config.kubeconfig import KubeConfig
 
     wanted = context or merged.current
-    if wanted not in merged.contexts:
-        hint = did_you_mean(wanted, merged.contexts)
+    contexts = merged.entries["context"]
+    if wanted not in contexts:
+        hint = did_you_mean(wanted, contexts)
         problem = f"no context named {wanted!r}" if wanted else "no context is named, and none is current"
         raise UsageError(Problem(problem, file, hint=hint))
-    chosen = merged.contexts[wanted]
-    entries = [(kind, str(chosen.get(kind))) for kind in ("cluster", "user")]
-    if unsupported := [problem for entry in entries for problem in merged.unsupported.get(entry, ())]:
+    chosen = contexts[wanted]
+    named = {kind: str(chosen.get(kind) or "") for kind in ("cluster", "user")}
+    if unsupported := [each for entry in named.items() for each in merged.unsupported.get(entry, ())]:
         raise MissingToolError(unsupported)
     data: dict[str, Any] = {"current-context": wanted, "contexts": [{"name": wanted, "context": chosen}]}
-    for kind, table in (("cluster", merged.clusters), ("user", merged.users)):
-        name = chosen.get(kind)
-        if name and name not in table:
+    for kind, name in named.items():
+        if name and name not in merged.entries[kind]:
             raise MissingToolError(Problem(f"context {wanted!r} refers to {kind} {name!r}, which is missing", file))
-        data[f"{kind}s"] = [{"name": name, kind: table[name]}] if name else []
+        data[f"{kind}s"] = [{"name": name, kind: merged.entries[kind][name]}] if name else []
     try:
         found = KubeConfig.from_dict(data, fname=file).get()
     except (ValueError, KeyError, TypeError) as error:  # msgspec's errors derive from ValueError

@@ -12,18 +12,14 @@ from chartgen.helm.yaml import load_file, require_map, type_name
 
 Entry = dict[str, Any]
 
-# Lists of a kubeconfig, with the key of their entries; the fields with files relative to the kubeconfig's folder
+# Kinds of entries, each in a list named after it; the fields with files relative to the kubeconfig's folder
 # (k8s.io/client-go, tools/clientcmd/loader.go: GetClusterFileReferences, GetAuthInfoFileReferences); and the fields
 # that kubectl and Helm honour and lightkube ignores (tools/clientcmd/api/v1/types.go of client-go 0.37.1): without them
 # a request has another identity than Helm's, or goes another way.
-_LISTS = {
-    "clusters": ("cluster", ("certificate-authority",), ("proxy-url", "tls-server-name")),
-    "contexts": ("context", (), ()),
-    "users": (
-        "user",
-        ("client-certificate", "client-key", "tokenFile"),
-        ("as", "as-uid", "as-groups", "as-user-extra"),
-    ),
+_KINDS = {
+    "cluster": (("certificate-authority",), ("proxy-url", "tls-server-name")),
+    "context": ((), ()),
+    "user": (("client-certificate", "client-key", "tokenFile"), ("as", "as-uid", "as-groups", "as-user-extra")),
 }
 _HINT = "name a context without it with --context, or in current-context"
 
@@ -34,13 +30,12 @@ class Merged:
 
     Args:
         current: The current context; empty for none.
-        unsupported: Kind and name of an entry, such as `("user", "ci")` -> its fields that chartgen does not support.
+        entries: Kind, such as `user` -> name -> content.
+        unsupported: Kind and name of an entry -> its fields that chartgen does not support.
     """
 
     current: str = ""
-    clusters: dict[str, Entry] = field(default_factory=dict)
-    contexts: dict[str, Entry] = field(default_factory=dict)
-    users: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, dict[str, Entry]] = field(default_factory=lambda: {kind: {} for kind in _KINDS})
     unsupported: dict[tuple[str, str], list[Problem]] = field(default_factory=dict)
 
 
@@ -67,8 +62,8 @@ def _add(merged: Merged, file: Path) -> None:
     document = load_file(file)
     data = require_map(document, "it")
     merged.current = merged.current or str(data.get("current-context") or "")
-    for name, (key, paths, unsupported) in _LISTS.items():
-        table: dict[str, Entry] = getattr(merged, name)
+    for key, (paths, unsupported) in _KINDS.items():
+        table, name = merged.entries[key], f"{key}s"
         listed = data.get(name) or []
         if not isinstance(listed, list):
             raise ChartgenError(document.problem(f"{name} must be a list, not {type_name(listed)}", (name,)))

@@ -14,7 +14,7 @@ from chartgen.findings import PartProblem
 from chartgen.helm.yaml import Keys
 from chartgen.kube.manifest_walk import repeated
 from chartgen.kube.pod_rules import RELATIONS
-from chartgen.kube.validation import Relation, faults, limited_types, relations
+from chartgen.kube.validation import Relation, Validator, validator
 
 # Keys that a Secret of a type must have: core/validation ValidateSecret.
 _SECRET_KEYS = {
@@ -34,12 +34,12 @@ def object_faults(
         thing: The object, or a part of one.
         kubernetes: One of `kubernetes_versions`.
     """
-    return faults(thing, schema, limited_types(kubernetes), at, _relations(kubernetes))
+    return _validator(kubernetes).faults(thing, schema, at)
 
 
 @lru_cache(maxsize=8)
-def _relations(kubernetes: str) -> dict[str, Relation]:
-    return relations(kubernetes, (*RELATIONS.items(), *_OWN))
+def _validator(kubernetes: str) -> Validator:
+    return validator(kubernetes, (*RELATIONS.items(), *_OWN))
 
 
 def _restarts(kinds: tuple[str, ...], data: dict[str, Any]) -> Iterator[PartProblem]:

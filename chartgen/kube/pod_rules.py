@@ -16,7 +16,7 @@ from chartgen.findings import PartProblem
 from chartgen.helm.yaml import Keys
 from chartgen.kube import quantities
 from chartgen.kube.manifest_walk import repeated
-from chartgen.kube.validation import Relation, faults, full_name, limited_types, limits_table, relations
+from chartgen.kube.validation import Relation, Validator, full_name, limits_table, validator
 
 _DIVISOR = re.compile(r"0|1([kMGTPE]|[KMGTPE]i)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -28,16 +28,14 @@ def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[PartProblem]:
     Args:
         name: Its type in core/v1, such as Toleration, or ObjectMeta.
     """
-    newest = kubernetes_versions()[-1]
-    types = limited_types(newest, narrower=True)
     of = "pkg.apis.meta" if name == "ObjectMeta" else "core"
-    return faults(data, {"$ref": full_name(f"{of}.v1.{name}")}, types, at, _narrower(newest))
+    return _narrower().faults(data, {"$ref": full_name(f"{of}.v1.{name}")}, at)
 
 
 @lru_cache(maxsize=1)
-def _narrower(kubernetes: str) -> dict[str, Relation]:
+def _narrower() -> Validator:
     own = ((f"core.v1.{name}", partial(_of_runs, limits_table()[name])) for name in ("Volume", "VolumeProjection"))
-    return relations(kubernetes, (*RELATIONS.items(), *own))
+    return validator(kubernetes_versions()[-1], (*RELATIONS.items(), *own), narrower=True)
 
 
 def _toleration(data: dict[str, Any]) -> Iterator[PartProblem]:

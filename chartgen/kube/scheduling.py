@@ -9,9 +9,10 @@ from typing import Any
 from chartgen.kube import Object
 from chartgen.kube.quantities import Quantities, read_quantities
 
+# Numbers of labels (k8s.io/apimachinery, pkg/labels/selector.go), and of taints, which have no sign + and no zeros.
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_KEEPS_OFF = {"NoSchedule", "NoExecute"}  # PreferNoSchedule only makes other machines preferable
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
+_KEEPS_OFF = {"NoSchedule", "NoExecute"}  # PreferNoSchedule only makes other machines preferable
 
 
 def is_selected(node: Object, spec: Mapping[str, Any]) -> bool:
@@ -87,10 +88,7 @@ def _meets_term(node: Object, term: Mapping[str, Any]) -> bool:
 def _meets(labels: Mapping[str, str], rule: Mapping[str, Any]) -> bool:
     found, values, operator = labels.get(rule["key"]), rule.get("values", []), rule["operator"]
     if operator in {"Gt", "Lt"}:
-        number, limit = _integer(found), _integer(values[0])
-        if number is None or limit is None:
-            return False
-        return number > limit if operator == "Gt" else number < limit
+        return _compares(found or "", operator, values[0], _INTEGER)
     answers = {
         "In": found in values,
         "NotIn": found not in values,
@@ -100,10 +98,14 @@ def _meets(labels: Mapping[str, str], rule: Mapping[str, Any]) -> bool:
     return answers[operator]
 
 
-def _integer(text: str | None) -> int | None:
-    """Return a 64-bit integer, else None, which matches nothing (k8s.io/apimachinery, pkg/labels/selector.go)."""
-    number = int(text) if text and _INTEGER.fullmatch(text) else None
-    return number if number is not None and -(2**63) <= number < 2**63 else None
+def _compares(found: str, operator: str, limit: str, form: re.Pattern[str]) -> bool:
+    """Report whether a number is above (`Gt`) or below a limit; anything but 64-bit integers matches nothing."""
+    if not (form.fullmatch(found) and form.fullmatch(limit)):
+        return False
+    number, bound = int(found), int(limit)
+    if not all(-(2**63) <= each < 2**63 for each in (number, bound)):
+        return False
+    return number > bound if operator == "Gt" else number < bound
 
 
 def _show_rule(rule: Mapping[str, Any]) -> str:
@@ -133,7 +135,7 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
             return False
     operator, value, found = toleration.get("operator") or "Equal", toleration.get("value") or "", taint.get("value")
     if operator in {"Lt", "Gt"}:
-        return _compares(str(value), operator, str(found or ""))
+        return _compares(str(found or ""), operator, str(value), _DECIMAL)
     return operator == "Exists" or (operator == "Equal" and value == (found or ""))
 
 
@@ -141,13 +143,3 @@ def show_taint(taint: Mapping[str, Any]) -> str:
     """Format a taint as kubectl does."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint['effect']}"
-
-
-def _compares(value: str, operator: str, found: str) -> bool:
-    """Compare a taint's value with a toleration's; anything but a plain 64-bit integer matches nothing."""
-    if not (_DECIMAL.fullmatch(value) and _DECIMAL.fullmatch(found)):
-        return False
-    wanted, number = int(value), int(found)
-    if not all(-(2**63) <= each < 2**63 for each in (wanted, number)):
-        return False
-    return number < wanted if operator == "Lt" else number > wanted

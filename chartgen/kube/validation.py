@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import ge, le
 from pathlib import Path
@@ -41,75 +42,64 @@ _KEEP = "x-kubernetes-preserve-unknown-fields"
 
 # A rule for the relations between fields of one type: takes a valid object, and yields faults with places in it.
 Relation: TypeAlias = "Callable[[dict[str, Any]], Iterator[PartProblem]]"
-_NO_RELATIONS: Mapping[str, Relation] = {}
 
 
-def faults(
-    data: Any,
-    schema: dict[str, Any],
-    definitions: dict[str, Any],
-    at: Keys = (),
-    relations: Mapping[str, Relation] = _NO_RELATIONS,
-) -> Iterator[PartProblem]:
-    """Yield the faults of data by a schema.
+@dataclass(frozen=True)
+class Validator:
+    """The types of a Kubernetes version, by their names.
 
     Args:
-        schema: A structural schema; `$ref` contains a name of `definitions`, and keywords beside it add to that.
-        definitions: Name -> schema.
-        relations: Name of a definition -> the rule for relations between its fields, applied when each is valid.
+        types: The schema of each.
+        relations: The rules for relations between the fields of some, applied when each field is valid.
     """
-    applicable = []
-    while "$ref" in schema:
-        applicable += [relations[schema["$ref"]]] if schema["$ref"] in relations else []
-        schema = {**definitions[schema["$ref"]], **{key: value for key, value in schema.items() if key != "$ref"}}
-    if data is None:  # Kubernetes reads a null as a missing field
-        return
-    if not _fits_type(data, schema):
-        yield PartProblem(f"must be {_type_names(schema['type'])}, not {_kind(data)}", _use(schema), at)
-        return
-    found = [*_bounds(data, schema, at), *_below(data, schema, definitions, at, relations)]
-    yield from found
-    for relation in applicable if not found else ():
-        yield from (fault._replace(at=(*at, *fault.at)) for fault in relation(data))
 
+    types: Mapping[str, dict[str, Any]]
+    relations: Mapping[str, Sequence[Relation]]
 
-def _below(
-    data: Any, schema: dict[str, Any], definitions: dict[str, Any], at: Keys, relations: Mapping[str, Relation]
-) -> Iterator[PartProblem]:
-    if isinstance(data, dict):
-        yield from _fields(data, schema, definitions, at, relations)
-    elif isinstance(data, list) and "items" in schema:
-        for index, item in enumerate(data):
-            if item is None:
-                yield PartProblem("is null", "remove it", (*at, index))
-            yield from faults(item, schema["items"], definitions, (*at, index), relations)
+    def faults(self, data: Any, schema: dict[str, Any], at: Keys = ()) -> Iterator[PartProblem]:
+        """Yield the faults of data by a structural schema: `$ref` names a type, and keywords beside it add to that."""
+        applicable: list[Relation] = []
+        while name := schema.get("$ref"):
+            applicable += self.relations.get(name, ())
+            schema = {**self.types[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+        if data is None:  # Kubernetes reads a null as a missing field
+            return
+        if not _fits_type(data, schema):
+            yield PartProblem(f"must be {_type_names(schema['type'])}, not {_kind(data)}", _use(schema), at)
+            return
+        found = [*_bounds(data, schema, at), *self._below(data, schema, at)]
+        yield from found
+        for relation in applicable if not found else ():
+            yield from (fault._replace(at=(*at, *fault.at)) for fault in relation(data))
+
+    def _below(self, data: Any, schema: dict[str, Any], at: Keys) -> Iterator[PartProblem]:
+        if isinstance(data, dict):
+            yield from self._fields(data, schema, at)
+        elif isinstance(data, list) and "items" in schema:
+            for index, item in enumerate(data):
+                if item is None:
+                    yield PartProblem("is null", "remove it", (*at, index))
+                yield from self.faults(item, schema["items"], (*at, index))
+
+    def _fields(self, data: dict[str, Any], schema: dict[str, Any], at: Keys) -> Iterator[PartProblem]:
+        named, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for key in schema.get("required", ()):
+            if data.get(key) is None:
+                yield PartProblem(f"lacks the field {key}", "add it", at)
+        for key, value in data.items():
+            if "propertyNames" in schema:
+                yield from _bounds(key, schema["propertyNames"], (*at, key))
+            if key in named:
+                yield from self.faults(value, named[key], (*at, key))
+            elif isinstance(others, dict):
+                yield from self.faults(value, others, (*at, key))
+            elif named and others is None and not schema.get(_KEEP):
+                yield PartProblem("is not a field of the API", did_you_mean(key, named) or "remove it", (*at, key))
 
 
 def spelled(at: Keys) -> str:
     """Format a key path as Kubernetes does: spec.containers[0].image."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in at).lstrip(".") or "the object"
-
-
-def _fields(
-    data: dict[str, Any],
-    schema: dict[str, Any],
-    definitions: dict[str, Any],
-    at: Keys,
-    relations: Mapping[str, Relation],
-) -> Iterator[PartProblem]:
-    named, others = schema.get("properties", {}), schema.get("additionalProperties")
-    for key in schema.get("required", ()):
-        if data.get(key) is None:
-            yield PartProblem(f"lacks the field {key}", "add it", at)
-    for key, value in data.items():
-        if "propertyNames" in schema:
-            yield from _bounds(key, schema["propertyNames"], (*at, key))
-        if key in named:
-            yield from faults(value, named[key], definitions, (*at, key), relations)
-        elif isinstance(others, dict):
-            yield from faults(value, others, definitions, (*at, key), relations)
-        elif named and others is None and not schema.get(_KEEP):
-            yield PartProblem("is not a field of the API", did_you_mean(key, named) or "remove it", (*at, key))
 
 
 def _fits_type(data: Any, schema: dict[str, Any]) -> bool:
@@ -215,17 +205,12 @@ def _keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
     return {**found, **{key: _keywords(found[key]) for key in _NESTED if key in found}}
 
 
-def relations(kubernetes: str, own: Iterable[tuple[str, Relation]]) -> dict[str, Relation]:
-    """Return the rule of each type for relations between its fields: those of the table, and others."""
+def validator(kubernetes: str, own: Iterable[tuple[str, Relation]], *, narrower: bool = False) -> Validator:
+    """Return the limited types with the relations of the table and others; see `limited_types`."""
     found: dict[str, list[Relation]] = {}
     for name, relation in (*_listed(kubernetes), *own):
         found.setdefault(full_name(name), []).append(relation)
-    return {name: partial(_each, rules) for name, rules in found.items()}
-
-
-def _each(rules: Iterable[Relation], data: dict[str, Any]) -> Iterator[PartProblem]:
-    for rule in rules:
-        yield from rule(data)
+    return Validator(limited_types(kubernetes, narrower=narrower), found)
 
 
 def _listed(kubernetes: str) -> Iterator[tuple[str, Relation]]:

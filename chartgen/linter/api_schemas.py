@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.data.api_schemas import custom_kinds, kind_schema, whole_groups
+from chartgen.data.api_schemas import kind_schema, kubernetes_groups, whole_groups
 from chartgen.findings import PartProblem
 from chartgen.helm.yaml import type_name
 from chartgen.kube.manifest_walk import Object, is_template, metadata, pods
@@ -30,7 +30,7 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[PartPro
     found, _ = kind_schema(name, kubernetes)
     if found is None:
         return
-    faults = list(_faults(thing, found, kubernetes, is_custom=name in custom_kinds()))
+    faults = list(_faults(thing, found, kubernetes, is_custom=_group(thing) not in kubernetes_groups(kubernetes)))
     # the type of a part comes before its limits
     for fault in {fault.at: fault for fault in reversed(faults)}.values():
         yield PartProblem(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)

@@ -32,11 +32,7 @@ def remember(key: str, findings: Iterable[Finding]) -> None:
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
-    """Return the key of a chart and of everything that its findings depend on.
-
-    Args:
-        digest: The digest of its folder.
-        folders: The folders of targets and fragments that are not chartgen's own.
+    """Return the key of a chart, with the digest of its folder, and of everything that its findings depend on.
 
     Raises:
         MissingToolError: No suitable Helm is found.

@@ -83,7 +83,7 @@ def _merged(rules: Iterable[Rule]) -> list[Rule]:
 
 
 def known_rules() -> list[Rule]:
-    """Return the rules of all sections."""
+    """Return every rule that a finding of `check` or `lint` may name."""
     return [rule for rules in catalogue().values() for rule in rules]
 
 

@@ -1,4 +1,4 @@
-"""Read any chart before Helm does: its folder, packaged subcharts, and circular subcharts.
+"""Read any chart before Helm does: its folder and packaged subcharts.
 
 Packaged subcharts, `charts/*.tgz`, are not unpacked. Helm reads them by Go's rules and its own (helm.sh/helm/v4
 pkg/chart/loader/archive). An archive that the two could read differently is rejected: Helm must not use content that
@@ -16,15 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
-from chartgen.helm.chart_folder import file_fault, read_folder
+from chartgen.helm.chart_folder import read_folder
 from chartgen.helm.packages import UNREADABLE
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import Document, Keys, load, require_map
-
-_FOLDER = "file://"
 
 
 class FolderChart(NamedTuple):
@@ -61,39 +58,7 @@ def read_chart(path: Path) -> FolderChart:
         packaged = read_archives(path)
         findings, schemas, crds = packaged.findings, schemas | packaged.schemas, crds | packaged.crds
     data = {name: content for name, content in read.data.items() if not name.startswith("charts/")}
-    return FolderChart(Chart(read.name, read.texts), [*findings, *_circles(path)], read.digest, data, schemas, crds)
-
-
-def _circles(path: Path) -> Iterator[Finding]:
-    """Find subcharts in folders that lead back to the chart: Helm would pack it into itself."""
-    chart = path.resolve()
-    for keys, folder, head in _subcharts(chart):
-        seen, left = set[Path](), [folder]
-        while left:
-            each = left.pop()
-            if each not in seen:
-                seen.add(each)
-                left += [further for _, further, _ in _subcharts(each)]
-        if chart in seen:
-            message = "the subchart depends on this chart in turn"
-            problem = head.problem(message, keys, "let one of the two do without the other")
-            yield Finding("chart-files", problem)
-
-
-def _subcharts(chart: Path) -> Iterator[tuple[Keys, Path, Document]]:
-    """Return the folders of a chart's dependencies, with their places; empty if Chart.yaml is broken."""
-    file = chart / "Chart.yaml"
-    if file_fault(file, chart):
-        return
-    try:
-        head = load(file.read_text(encoding="utf-8"), file.name)
-        listed = require_map(head, file.name).get("dependencies")
-    except (OSError, UnicodeDecodeError, ChartgenError):
-        return
-    for index, entry in enumerate(listed if isinstance(listed, list) else ()):
-        place = str(entry.get("repository", "")) if isinstance(entry, dict) else ""
-        if place.startswith(_FOLDER):
-            yield ("dependencies", index), (chart / place.removeprefix(_FOLDER)).resolve(), head
+    return FolderChart(Chart(read.name, read.texts), findings, read.digest, data, schemas, crds)
 
 
 # All subcharts of a chart together; Helm applies the limit to each (pkg/chart/loader/archive), and reads them all.
@@ -110,7 +75,6 @@ class Archives(NamedTuple):
     Args:
         schemas: Path in the chart, followed by the path in the archive -> text of a schema.
         crds: The same of the objects that Helm installs without rendering.
-        findings: Archives that cannot be read, or exceed the limits.
     """
 
     schemas: dict[str, str]
@@ -128,28 +92,19 @@ def is_crd(path: str) -> bool:
 
 
 def read_archives(folder: Path) -> Archives:
-    """Read the packaged subcharts of a chart's folder and of its subcharts, up to the limits.
-
-    Args:
-        folder: The chart's folder; its files must not be links out of it.
-    """
+    """Read the packaged subcharts of a chart's folder and of its subcharts, up to the limits."""
     read = Archives({}, {}, [])
     room = LARGEST
     for path in sorted(folder.rglob("charts/*.tgz")):
         name = path.relative_to(folder).as_posix()
         try:
             room = _read(path.read_bytes(), name, read, room)
-        except _TooMuchError:
-            message = (
-                f"the packaged subcharts contain more than {LARGEST / 1e6:.0f} MB, all of which Helm reads at once"
-            )
-            problem = Problem(message, name, hint="remove what the chart does not need")
-            return read._replace(findings=[Finding("chart-files", problem)])
-        except UNREADABLE as error:
-            problem = Problem(
-                f"is not an archive of a chart: {error}"[:200], name, hint="run helm dependency build again"
-            )
-            return read._replace(findings=[Finding("chart-files", problem)])
+        except (_TooMuchError, *UNREADABLE) as error:
+            message, hint = f"is not an archive of a chart: {error}"[:200], "run helm dependency build again"
+            if isinstance(error, _TooMuchError):
+                message = f"the packaged subcharts contain more than {LARGEST / 1e6:.0f} MB, which Helm reads at once"
+                hint = "remove what the chart does not need"
+            return read._replace(findings=[Finding("chart-files", Problem(message, name, hint=hint))])
     return read
 
 

@@ -132,26 +132,26 @@ def _config(table: dict[str, Any], path: Path) -> Config:
     return Config(**fields, strict=table.get("strict", False), level=table.get("level"))
 
 
+_TYPES: dict[str, tuple[Any, str]] = {
+    **dict.fromkeys(_LISTS, (list, "a list of strings")),
+    "presets": (str, "a string"),
+    "baseline": (str, "a string"),
+    "strict": (bool, "true or false"),
+    "level": (str, " or ".join(LEVELS)),
+}
+
+
 def _problem(key: str, value: Any, path: Path) -> Problem | None:
-    known = (*_LISTS, "presets", "baseline", "strict", "level")
-    if key not in known:
-        return Problem(f"lint has no setting {key!r}", path, hint=did_you_mean(key, known))
-    if key in _LISTS:
-        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        if fits and key == "ignore" and (never := sorted(NEVER.intersection(each.partition(":")[0] for each in value))):
-            hint = "whoever runs lint may, with --ignore"
-            return Problem(f"settings cannot ignore {never[0]}", path, hint=hint)
-        return _outside(key, value, path) if fits else Problem(_wrong(key, "a list of strings", value), path)
-    if key == "level":
-        return None if value in LEVELS else Problem(f"level must be {' or '.join(LEVELS)}, not {value!r}", path)
-    wanted, name = (bool, "true or false") if key == "strict" else (str, "a string")
-    if not isinstance(value, wanted):
-        return Problem(_wrong(key, name, value), path)
-    return _outside(key, [str(value)], path)
-
-
-def _wrong(key: str, wanted: str, value: Any) -> str:
-    return f"{key} must be {wanted}, not {type_name(value)}"
+    if key not in _TYPES:
+        return Problem(f"lint has no setting {key!r}", path, hint=did_you_mean(key, _TYPES))
+    wanted, name = _TYPES[key]
+    if not isinstance(value, wanted) or (wanted is list and not all(isinstance(each, str) for each in value)):
+        return Problem(f"{key} must be {name}, not {type_name(value)}", path)
+    if key == "level" and value not in LEVELS:
+        return Problem(f"level must be {name}, not {value!r}", path)
+    if key == "ignore" and (never := sorted(NEVER.intersection(each.partition(":")[0] for each in value))):
+        return Problem(f"settings cannot ignore {never[0]}", path, hint="whoever runs lint may, with --ignore")
+    return _outside(key, value if wanted is list else [str(value)], path)
 
 
 def _outside(key: str, values: list[str], path: Path) -> Problem | None:

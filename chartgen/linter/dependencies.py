@@ -60,30 +60,23 @@ def dependency_keys(chart: Chart) -> set[str]:
 
 
 def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
-    """Return the names of missing dependencies, in the order of Chart.yaml.
-
-    Args:
-        folder: Its folder, with packaged subcharts; None for a chart in memory, which has none.
-    """
+    """Return the names of missing dependencies, in the order of Chart.yaml."""
     files = {path.name for path in (folder / "charts").glob("*.tgz")} if folder else set()
     there = {_name(path, text) for path, text in chart.files.items() if re.fullmatch(r"charts/[^/]+/Chart\.yaml", path)}
     named = dict.fromkeys(str(entry.get("name")) for entry in dependencies(chart) if isinstance(entry, dict))
-    return [name for name in named if name not in there and not any(_packs(file, name) for file in files)]
+    packed = {
+        name for name in named for file in files if file == f"{name}.tgz" or re.match(rf"{re.escape(name)}-v?\d", file)
+    }
+    return [name for name in named if name not in there | packed]
 
 
 def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> Iterator[Finding]:
-    """Report missing dependencies in one finding, however many presets and templates they block.
-
-    Args:
-        missing: Names of dependencies.
-        rendered: Whether the chart could be rendered without them.
-    """
+    """Report missing dependencies in one finding, however many presets and templates they block."""
     if missing:
         what = "they render" if missing[1:] else "it renders"
         left = f"what {what} was not checked" if rendered else "nothing could be rendered and checked"
-        problem = _head(chart).problem(
-            f"charts/ lacks {', '.join(missing)}; {left}", ("dependencies",), DEPENDENCIES.remedy
-        )
+        message = f"charts/ lacks {', '.join(missing)}; {left}"
+        problem = _head(chart).problem(message, ("dependencies",), DEPENDENCIES.remedy)
         yield Finding(DEPENDENCIES.id if rendered else NOT_RENDERED, problem, "unchecked")
 
 
@@ -123,10 +116,6 @@ def _head(chart: Chart) -> Document:
     return load(chart.files.get(name, ""), name)
 
 
-def _packs(file: str, name: str) -> bool:
-    return bool(re.match(rf"{re.escape(name)}-v?\d", file)) or file == f"{name}.tgz"
-
-
 _HINT = "give values with -f, or keep some in ci/*-values.yaml"
 # A list below a key may begin in the column of the key.
 _KEY = re.compile(r"[A-Za-z]+:|- ")
@@ -139,8 +128,6 @@ def unrendered_findings(
     """Report why Helm did not render, except for reasons that missing dependencies explain.
 
     Args:
-        renders: Helm's refusals, for each preset and Kubernetes version.
-        missing: Missing dependencies.
         asks: Whether the chart may require values; chartgen's own charts render without any.
         cluster: Whether the chart may ask a cluster, which lint has none of, before it refuses values.
     """
@@ -152,27 +139,18 @@ def unrendered_findings(
                 reasons.setdefault(mark, (problem, []))[1].append(render)
     for (*_, waits), (problem, group) in reasons.items():
         presets = list(dict.fromkeys(render.preset for render in group))
-        bare = not any(preset.name for preset in presets)
         place = with_preset(problem, replace(presets[0], name=_names(presets)))
-        if waits and (bare or cluster):
-            place = Problem(place.message, place.path, place.line, place.column, place.hint or _HINT)
-        yield (
-            Finding(NOT_RENDERED, place, "unchecked")
-            if waits and (bare or cluster)
-            else Finding("helm-template", place)
-        )
+        if waits and (cluster or not any(preset.name for preset in presets)):
+            yield Finding(NOT_RENDERED, place._replace(hint=place.hint or _HINT), "unchecked")
+        else:
+            yield Finding("helm-template", place)
 
 
 def unrendered_objects(chart: Chart, crds: Mapping[str, str]) -> str:
-    """Return the objects of `crds/` in the form of Helm's output, without what is just a CustomResourceDefinition.
-
-    Args:
-        crds: Path -> text.
-    """
+    """Return the objects of `crds/` in the form of Helm's output, without what is just a CustomResourceDefinition."""
     parts = ((path, part) for path, text in crds.items() for part in SEPARATOR.split(text) if part.strip())
-    return "".join(
-        f"---\n# Source: {chart.name}/{one_line(path)}\n{part}\n" for path, part in parts if not _is_definition(part)
-    )
+    kept = ((path, part) for path, part in parts if not _is_definition(part))
+    return "".join(f"---\n# Source: {chart.name}/{one_line(path)}\n{part}\n" for path, part in kept)
 
 
 def _is_definition(text: str) -> bool:

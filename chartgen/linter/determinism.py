@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
 from typing import TypeAlias
 
 from chartgen.composer.composed import composed_chart
@@ -39,10 +39,16 @@ def banned_functions(chart: Chart) -> Iterator[Finding]:
 
 def banned_in(template: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each call in a template whose result differs between renders."""
-    for action in gotemplate.actions(template):
+    for action in gotemplate.actions(template) if _BANNED.search(template) else ():
         code = "" if action.word == "comment" else _QUOTED.sub(lambda match: " " * len(match[0]), action.text)
         for match in _BANNED.finditer(code):
             yield action.line + code.count("\n", 0, match.start()), match[0]
+
+
+def lookups(chart: Chart) -> set[str]:
+    """Return the templates of a chart, and of unpacked subcharts, that may ask a cluster for objects."""
+    texts = {path: text for path, text in chart.files.items() if "templates/" in path and "lookup" in text}
+    return {path for path, text in texts.items() if any(name == "lookup" for _, name in banned_in(text))}
 
 
 def builds_differ(chart: Chart) -> Iterator[Finding]:
@@ -50,30 +56,19 @@ def builds_differ(chart: Chart) -> Iterator[Finding]:
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return
-    if origin.setup:
-        second = composed_chart("compose_setup", origin.target, origin.workload)
-    else:
-        second = composed_chart("compose", origin.target, origin.workload)
+    target, kind = origin.target, origin.workload
+    second = composed_chart("compose_setup", target, kind) if origin.setup else composed_chart("compose", target, kind)
     files = second.files if second else {}
     for path in sorted(files.keys() | chart.files.keys()):
         was, now = chart.files.get(path), files.get(path)
-        if was != now and not (was and now and _is_repacked(path, was, now)):
+        # `helm package` writes Chart.yaml again, without comments
+        repacked = path == "Chart.yaml" and was and now and load(was, path).data == load(now, path).data
+        if was != now and not repacked:
             message = "is missing" if was is None else "is left over" if now is None else "differs from what is built"
-            hint = f"run chartgen build {origin.name}"
-            yield Finding(
-                "chart-is-as-built", Problem(message, path, _first_difference(was, now), hint=hint), "warning"
-            )
-
-
-def _is_repacked(path: str, was: str, now: str) -> bool:
-    """Report whether a Chart.yaml differs in form alone: `helm package` writes it again, without comments."""
-    return path == "Chart.yaml" and load(was, path).data == load(now, path).data
-
-
-def _first_difference(was: str | None, now: str | None) -> int:
-    one, other = (was or "").splitlines(), (now or "").splitlines()
-    pairs = zip(one, other, strict=False)
-    return next((number for number, (a, b) in enumerate(pairs, 1) if a != b), min(len(one), len(other)) + 1)
+            pairs = zip_longest((was or "").splitlines(), (now or "").splitlines())
+            line = next((number for number, (one, other) in enumerate(pairs, 1) if one != other), 1)
+            problem = Problem(message, path, line, hint=f"run chartgen build {origin.name}")
+            yield Finding("chart-is-as-built", problem, "warning")
 
 
 _Key: TypeAlias = tuple[str, str, str]
@@ -96,30 +91,28 @@ def asks_for_upgrade(chart: Chart) -> bool:
 def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest], when: str) -> Iterator[Finding]:
     """Report each object that differs between two renders of the same values.
 
-    Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it.
-
-    Args:
-        one: The objects of the first render.
-        other: The objects of the second render.
-        when: How the second render was made: `AGAIN` or `UPGRADED`.
+    Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it. An upgrade in a
+    cluster may keep what a template finds with `lookup`: such templates are left out.
     """
+    keeping = lookups(chart)
     shared = {*map(_key, one)} & {*map(_key, other)}
     ours, theirs = _keyed(one, shared), _keyed(other, shared)
     for key in dict.fromkeys((*ours, *theirs)):
         left, right = ours.get(key), theirs.get(key)
         found = left or right
         notes = [metadata(manifest.data).get("annotations") or {} for manifest in (left, right) if manifest]
-        if found is None or any(_HOOK in note for note in notes) or (not right and _may_go(found, notes[0])):
+        if found is None or any(_HOOK in note for note in notes):
+            continue
+        if not right and (notes[0].get(_POLICY) == "keep" or found.data.get("kind") == "Job"):
+            continue
+        sums = keeping and ".Template.BasePath" in chart.files.get(found.template, "")
+        if found.template in keeping or sums or any(path.endswith(".tpl") for path in keeping):
             continue
         if left is None or right is None:
             yield _finding(chart, found, (), f"is there or not {when}")
         elif fields := list(islice(_fields(left.data, right.data), _MOST)):
             fields_text = ", ".join(spelled(at) for at in fields)
             yield _finding(chart, left, fields[0], f"{fields_text} {'differ' if fields[1:] else 'differs'} {when}")
-
-
-def _may_go(manifest: Manifest, notes: Mapping[str, object]) -> bool:
-    return notes.get(_POLICY) == "keep" or manifest.data.get("kind") == "Job"
 
 
 def _keyed(manifests: Sequence[Manifest], shared: set[_Key]) -> dict[_Key, Manifest]:

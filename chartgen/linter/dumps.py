@@ -10,7 +10,7 @@ from chartgen.findings import Finding, PartProblem
 from chartgen.helm.chart import Chart
 from chartgen.kube.manifest_walk import Container, Object, all_containers, containers, items, metadata, pods
 from chartgen.linter.references import Wired
-from chartgen.linter.scripts import Script, scripts
+from chartgen.linter.scripts import scripts
 from chartgen.linter.tokens import LONGEST_LINE, names_token
 
 # A command that prints all variables, at the start of a command; the rest ends it or takes its output.
@@ -37,8 +37,12 @@ def environment_is_not_printed(things: Sequence[Object]) -> Iterator[Wired]:
         for script in scripts(thing):
             container = next((each for at, each in own.items() if script.at[: len(at)] == at), None)
             users = [container] if container else list(_users(things, str(metadata(thing).get("name"))))
-            if any(map(_has_secrets, users)) or _exports_token(script.text):
-                yield from (Wired(number, complaint) for complaint in _complaints(script))
+            if not any(map(_has_secrets, users)) and not any(map(names_token, _EXPORT.findall(script.text))):
+                continue
+            for line, command in dumps(script.text):
+                fault = f"`{command}` prints every variable, and the container is given secrets"
+                message = f"line {line} of {script.name}: {fault}"
+                yield Wired(number, PartProblem(message, _HINT, script.at, line=line))
 
 
 def printing_files(chart: Chart) -> Iterator[Finding]:
@@ -65,12 +69,6 @@ def dumps(text: str) -> Iterator[tuple[int, str]]:
                 yield number, found["command"]
 
 
-def _complaints(script: Script) -> Iterator[PartProblem]:
-    for line, command in dumps(script.text):
-        message = f"line {line} of {script.name}: `{command}` prints every variable, and the container is given secrets"
-        yield PartProblem(message, _HINT, script.at, line=line)
-
-
 def _users(things: Sequence[Object], configmap: str) -> Iterator[Container]:
     """Yield the containers that mount a ConfigMap."""
     for thing in things:
@@ -93,7 +91,3 @@ def _has_secrets(container: Container) -> bool:
     by_reference = any("secretKeyRef" in (entry.get("valueFrom") or {}) for entry in taken)
     whole = any("secretRef" in entry for _, entry in items(container.spec, "envFrom"))
     return by_reference or whole or any(names_token(str(entry.get("name"))) for entry in taken)
-
-
-def _exports_token(script: str) -> bool:
-    return any(names_token(name) for name in _EXPORT.findall(script))

@@ -22,11 +22,7 @@ MISSHAPEN = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class Inspection:
-    """Rendered objects; each distinct object is inspected once.
-
-    Args:
-        reasons: Privileges with reasons in the fragments of its target.
-    """
+    """Rendered objects; each distinct object is inspected once."""
 
     steps = tuple(dict.fromkeys(rule.step for rule in RULES if rule.step != "release size"))
 
@@ -37,21 +33,22 @@ class Inspection:
 
     def read(self, renderings: Sequence[Rendering]) -> Iterator[Finding]:
         """Read the rendered objects, and report invalid YAML."""
-        seen: set[tuple[str, str]] = set()
+        texts, objects, versioned = set[str](), set[str](), set[tuple[str, str]]()
         for rendering in renderings:
-            yield from self._read(rendering, seen)
-
-    def _read(self, rendering: Rendering, seen: set[tuple[str, str]]) -> Iterator[Finding]:
-        try:
-            found = rendering.manifests
-        except ChartgenError as error:
-            yield from (Finding("helm-template", with_preset(problem, rendering.preset)) for problem in error.problems)
-            return
-        new = [(rendering.kubernetes, manifest.text) not in seen for manifest in found]
-        known = {text for _, text in seen}
-        yield from (finding for each in found if each.text not in known for finding in self._overwritten(each))
-        seen.update((rendering.kubernetes, manifest.text) for manifest in found)
-        self.releases.append(_Release(rendering.kubernetes, found, new, self.reasons.allowed(rendering.preset.data)))
+            try:
+                found = rendering.manifests
+            except ChartgenError as error:
+                yield from (Finding("helm-template", with_preset(each, rendering.preset)) for each in error.problems)
+                continue
+            new = [manifest for manifest in found if manifest.text not in objects]
+            dated = [manifest for manifest in found if (rendering.kubernetes, manifest.text) not in versioned]
+            yield from (finding for each in new for finding in self._overwritten(each))
+            objects |= {manifest.text for manifest in found}
+            versioned |= {(rendering.kubernetes, manifest.text) for manifest in found}
+            allowed = self.reasons.allowed(rendering.preset.data)
+            whole = [] if rendering.text in texts else found
+            texts.add(rendering.text)
+            self.releases.append(_Release(rendering.kubernetes, whole, new, dated, allowed))
 
     def _overwritten(self, manifest: Manifest) -> Iterator[Finding]:
         lines = manifest.text.split("\n")
@@ -151,11 +148,18 @@ class Inspection:
 
 
 class _Release(NamedTuple):
-    """The objects of one rendering, which of them are new for this Kubernetes version, and the allowed privileges."""
+    """The objects of one rendering.
+
+    Args:
+        manifests: All objects; none if an earlier rendering is equal.
+        new: Those that no earlier rendering has.
+        dated: Those that no earlier rendering for this Kubernetes version has.
+    """
 
     kubernetes: str
     manifests: list[Manifest]
-    new: list[bool]
+    new: list[Manifest]
+    dated: list[Manifest]
     allowed: frozenset[str]
 
 
@@ -168,10 +172,10 @@ def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, 
         except MISSHAPEN as error:
             yield UNFINISHED, release.manifests[0], _unanswered(rule, error)
         return
-    for manifest, new in zip(release.manifests, release.new, strict=True):
-        versions = (release.kubernetes,) if rule.step == SCHEMAS else ()
+    versions = (release.kubernetes,) if rule.step == SCHEMAS else ()
+    for manifest in release.dated if versions else release.new:
         try:
-            for complaint in rule.function(manifest.data, *versions) if new else ():
+            for complaint in rule.function(manifest.data, *versions):
                 yield rule.id, manifest, complaint
         except MISSHAPEN as error:
             yield UNFINISHED, manifest, _unanswered(rule, error)

@@ -29,9 +29,8 @@ def left_out(roots: Iterable[Path], linted: Collection[str], ends: float) -> Ite
     for root in dict.fromkeys(roots):
         for number, (folder, is_chart) in enumerate(_folders(root)):
             if number == _MOST or time.monotonic() > ends:
-                message = (
-                    f"not all of its folders were searched for charts: {number:,}, until the limit or the deadline"
-                )
+                searched = f"{number:,}, until the limit or the deadline"
+                message = f"not all of its folders were searched for charts: {searched}"
                 yield _finding(message, root, "name each chart on the command line")
                 break
             real = os.path.realpath(folder)
@@ -73,20 +72,13 @@ def _ignores(ignored: Ignored, whole: Path, subchart: Path, ends: float) -> bool
     """Report whether a `.helmignore` keeps Helm from reading a subchart or objects of it, or may, without time left."""
     if whole == subchart or not ignored.patterns:
         return False
-    files = [
-        subchart / "Chart.yaml",
-        *(file for name in ("templates", "crds") for file in (subchart / name).rglob("*")),
-    ]
+    inner = (file for name in ("templates", "crds") for file in (subchart / name).rglob("*"))
     return any(
         time.monotonic() > ends or ignored(file.relative_to(whole).as_posix(), folder=file.is_dir())
-        for each in files
-        for file in _within(each, whole)
+        for each in (subchart / "Chart.yaml", *inner)
+        for file in (each, *each.parents)
+        if whole in file.parents
     )
-
-
-def _within(file: Path, folder: Path) -> Iterator[Path]:
-    """Yield a file and the folders around it, up to another folder."""
-    return (each for each in (file, *file.parents) if folder in each.parents)
 
 
 def _finding(message: str, place: Path | str, hint: str) -> Finding:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from chartgen.checks import check, effective_values, place
 from chartgen.composer.origin import Composed, origin_of
@@ -46,57 +47,56 @@ def refused_defaults(chart: Chart) -> Finding | None:
     return Finding(NOT_RENDERED, error.problem._replace(message=message, hint=hint), "unchecked", error.key)
 
 
-def several_machines(chart: Chart, site: Path | None = None) -> Values | Finding | None:
-    """Return values for two machines; a finding when the target's defaults allow only one, None for other charts.
+class OwnValues(NamedTuple):
+    """Values that lint makes, with their name.
 
     Args:
-        site: A site file that it needs besides its defaults.
+        once: Whether one render is enough.
     """
-    if not is_run_chart(chart):
-        return None
-    values = load_values([site] if site else [], set_values=[SEVERAL])
-    error = _first_error(chart, values)
-    if not error:
-        return values
-    message = f"lint renders one machine only, because the defaults refuse two: {error.problem.message}"
-    return Finding(
-        ONE_MACHINE.id,
-        Problem(message, *place(chart, load_values(), ("nodes",)), ONE_MACHINE.remedy),
-        "unchecked",
-        "nodes",
-    )
+
+    name: str
+    values: Values
+    once: bool = False
 
 
-def each_machine_type(
-    chart: Chart, started: Sequence[dict[str, Plain]], site: Path | None = None
-) -> Iterator[tuple[str, Values] | Finding]:
-    """Yield values for each machine type of a run chart's target, with a name; a finding for a type that refuses them.
+def own_values(
+    chart: Chart, started: Sequence[dict[str, Plain]], site: Path | None = None, *, presets: bool = False
+) -> Iterator[OwnValues | Finding]:
+    """Yield values for two machines, and for each machine type of a target; a finding where a run chart refuses them.
 
     Args:
         started: Values that are rendered anyway: their machine types are left out if they have several machines.
         site: A site file that the chart needs besides its defaults.
+        presets: Whether the chart has presets, which have several machines.
     """
     origin = origin_of(chart)
     if not isinstance(origin, Composed) or origin.setup:
         return
-    known = [_machines(chart, each) for each in started]
+    files, given = [site] if site else [], list(started)
+    if not presets:
+        values = load_values(files, set_values=[SEVERAL])
+        if error := _first_error(chart, values):
+            message = f"lint renders one machine only, because the defaults refuse two: {error.problem.message}"
+            problem = Problem(message, *place(chart, load_values(), ("nodes",)), ONE_MACHINE.remedy)
+            yield Finding(ONE_MACHINE.id, problem, "unchecked", "nodes")
+        else:
+            given.append(values.data)
+            yield OwnValues(SEVERAL, values)
+    known = [_machines(chart, each) for each in given]
     alone, several = ({name for name, count in known if count > least} for least in (0, 1))
     for name in origin.target.machines if all(name for name, _ in known) else ():
-        if name not in several and (found := _machine_type(chart, name, site, alone)):
+        if name not in several and (found := _machine_type(chart, name, files, alone)):
             yield found
 
 
-def _machine_type(
-    chart: Chart, name: str, site: Path | None, alone: Collection[str]
-) -> tuple[str, Values] | Finding | None:
+def _machine_type(chart: Chart, name: str, files: Sequence[Path], alone: Collection[str]) -> OwnValues | Finding | None:
     """Return values for two machines of a type, or for one where two are refused; None if one is rendered anyway."""
     refused: list[Finding] = []
     for nodes in (SEVERAL, "nodes=1"):
-        files = [site] if site else []
         values = load_values(files, set_json=[f"machineType={json.dumps(name)}"], set_values=[nodes])
         error = _first_error(chart, values)
         if not error:
-            return f"machineType={name},{nodes}", values
+            return OwnValues(f"machineType={name},{nodes}", values, once=True)
         if name in alone:
             return None
         refused.append(error)

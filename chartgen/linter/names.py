@@ -10,8 +10,8 @@ from chartgen.kube.manifest_walk import Keys, Object, items, maps, metadata, pod
 from chartgen.kube.validation import spelled
 
 _FILL = "give the value that the template fills in, or refuse an empty one there with `required`"
-# Fields that must be set in each item of a list, and in each map (kubernetes.io, API reference, Pod: "Required value").
-_LISTS = {
+# Fields that must be set in each item of a list, or in a map (kubernetes.io, API reference, Pod: "Required value").
+_REQUIRED = {
     "containers": ("name", "image"),
     "initContainers": ("name", "image"),
     "volumes": ("name",),
@@ -19,8 +19,6 @@ _LISTS = {
     "volumeDevices": ("name", "devicePath"),
     "env": ("name",),
     "resourceClaims": ("name",),
-}
-_MAPS = {
     "persistentVolumeClaim": ("claimName",),
     "configMap": ("name",),
     "secret": ("secretName",),
@@ -50,18 +48,14 @@ def values_are_printed(thing: Object) -> Iterator[PartProblem]:
     A line that a file of the chart contains unchanged is the text of its author, such as one of a dashboard.
     """
     for at, text in texts(thing):
-        lines = text.split("\n")
-        found = next(
-            ((number, match[0]) for number, line in enumerate(lines, 1) if (match := _MISPRINT.search(line))), None
-        )
-        if found:
-            number, mark = found
+        if match := _MISPRINT.search(text):
+            mark, number = match[0], text.count("\n", 0, match.start()) + 1
             field = spelled(at[-2:] if isinstance(at[-1], int) else at[-1:])
-            line = lines[number - 1].strip()
+            line = text.split("\n")[number - 1].strip()
             yield PartProblem(
                 f"{field} contains {mark}, which Go prints in place of a value that is missing or of another type",
                 at=at,
-                line=number if lines[1:] else 0,
+                line=number if "\n" in text else 0,
                 quote=line if line != mark else "",
             )
 
@@ -76,29 +70,21 @@ def names_are_set(thing: Object) -> Iterator[PartProblem]:
     for pod in pods(thing):
         reported: list[Keys] = []
         for at, node in maps(pod.spec, pod.at):
-            for complaint in (*_in_lists(at, node), *_in_maps(at, node)):
+            for complaint in _empty_fields(at, node):
                 if not any(complaint.at[: len(item)] == item for item in reported):
                     reported.append(complaint.at[:-1])
                     yield complaint
 
 
-def _in_lists(at: Keys, node: Object) -> Iterator[PartProblem]:
-    for key, fields in _LISTS.items():
-        for index, item in items(node, key):
-            yield from _empty((*at, key, index), item, fields)
-
-
-def _in_maps(at: Keys, node: Object) -> Iterator[PartProblem]:
-    for key, fields in _MAPS.items():
-        if isinstance(inner := node.get(key), dict):
-            yield from _empty((*at, key), inner, fields)
-
-
-def _empty(at: Keys, item: Object, fields: tuple[str, ...]) -> Iterator[PartProblem]:
-    """Report the empty fields of one item in one complaint."""
-    if empty := [field for field in fields if _blank(item.get(field))]:
-        place = ".".join(str(key) for key in at[-2:])
-        yield PartProblem(f"{place} has an empty {' and '.join(empty)}", _FILL, (*at, empty[0]))
+def _empty_fields(at: Keys, node: Object) -> Iterator[PartProblem]:
+    """Report the empty fields of each part of a map in one complaint."""
+    for key, fields in _REQUIRED.items():
+        inner = node.get(key)
+        parts = [((*at, key), inner)] if isinstance(inner, dict) else []
+        for place, part in (*parts, *(((*at, key, index), item) for index, item in items(node, key))):
+            if empty := [field for field in fields if _blank(part.get(field))]:
+                name = ".".join(str(each) for each in place[-2:])
+                yield PartProblem(f"{name} has an empty {' and '.join(empty)}", _FILL, (*place, empty[0]))
 
 
 def _blank(value: object) -> bool:

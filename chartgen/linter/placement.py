@@ -84,38 +84,40 @@ def placed_pods(chart: Chart, renderings: Sequence[Rendering]) -> list[Placed]:
         (node,) = node_pool(machine, 1).nodes()
         given = frozenset(_words({key: value for key, value in data.items() if key not in _CHOSEN}))
         pods = pods_of(manifest.data for manifest in rendering.manifests)
-        found += [Placed(pod, machine, node, given) for pod in pods if _uses_gpus(pod)]
+        with_gpus = (pod for pod in pods if any(name.endswith("/gpu") for name in pod.devices))
+        found += [Placed(pod, machine, node, given) for pod in with_gpus]
     return found
 
 
-def tolerated(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
-    """Report the taints of machine types that their pods do not tolerate."""
-    for pods, machine, node, _ in placed:
-        for taint in untolerated(node, pods.spec.get("tolerations") or ()):
-            message = f"its pods do not tolerate the taint {taint} of {machine.name}"
-            yield Finding(TAINTS.id, Problem(message, *row(chart, machine.name, "taints"), TAINTS.remedy))
+def misplaced(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
+    """Report why pods do not run on a machine of their type: its taints, its labels, what it has."""
+    for each in placed:
+        for rule, key, message in (*_taints(each), *_labels(each), *_requests(each)):
+            yield Finding(rule.id, Problem(message, *row(chart, each.machine.name, key), rule.remedy))
 
 
-def unselected_labels(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
-    """Report the labels that pods require and their machine type does not have."""
-    for pods, machine, node, given in placed:
-        rules = {} if is_selected(node, pods.spec) else wanted_labels(pods.spec)
-        for text, rule in rules.items():
-            if not has_label(node, rule) and given.isdisjoint({rule["key"], *rule.get("values", ())}):
-                message = f"its pods require the label {text}, which {machine.name} does not have"
-                yield Finding(LABELS.id, Problem(message, *row(chart, machine.name, "labels"), LABELS.remedy))
+def _taints(placed: Placed) -> Iterator[tuple[Rule, str, str]]:
+    for taint in untolerated(placed.node, placed.pods.spec.get("tolerations") or ()):
+        yield TAINTS, "taints", f"its pods do not tolerate the taint {taint} of {placed.machine.name}"
 
 
-def fitting(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
-    """Report requests that a machine type does not fulfil: more than it has, or a device that its row does not list."""
-    for pods, machine, node, given in placed:
-        offered = offers(node)
-        for name, requested in pods.requests.items():
-            has = offered.get(name, requested if name in _COMMON or _is_given(name, pods, given) else Fraction(0))
-            if requested > has:
-                offer = f"has {amount_text(has, name)}" if name in offered else "has none"
-                message = f"a pod requests {amount_text(requested, name)} {name}, of which {machine.name} {offer}"
-                yield Finding(RESOURCES.id, Problem(message, *row(chart, machine.name, "capacity"), RESOURCES.remedy))
+def _labels(placed: Placed) -> Iterator[tuple[Rule, str, str]]:
+    spec = placed.pods.spec
+    for text, rule in ({} if is_selected(placed.node, spec) else wanted_labels(spec)).items():
+        if not has_label(placed.node, rule) and placed.given.isdisjoint({rule["key"], *rule.get("values", ())}):
+            yield LABELS, "labels", f"its pods require the label {text}, which {placed.machine.name} does not have"
+
+
+def _requests(placed: Placed) -> Iterator[tuple[Rule, str, str]]:
+    """Yield more than the machine has, or a device that its row does not list."""
+    offered = offers(placed.node)
+    for name, requested in placed.pods.requests.items():
+        is_free = name in _COMMON or _is_given(name, placed.pods, placed.given)
+        has = offered.get(name, requested if is_free else Fraction(0))
+        if requested > has:
+            offer = f"has {amount_text(has, name)}" if name in offered else "has none"
+            asked = f"a pod requests {amount_text(requested, name)} {name}"
+            yield RESOURCES, "capacity", f"{asked}, of which {placed.machine.name} {offer}"
 
 
 def labelled(chart: Chart) -> Iterator[Finding]:
@@ -141,18 +143,9 @@ def _is_given(name: str, pods: Pods, given: frozenset[str]) -> bool:
     return name in given or ("/" not in name and not given.isdisjoint(amounts))
 
 
-def _uses_gpus(pods: Pods) -> bool:
-    return any(name.endswith("/gpu") for name in pods.devices)
-
-
 def _words(data: object) -> Iterator[str]:
     """Yield every key and every text of values."""
-    if isinstance(data, dict):
-        yield from data
-        for value in data.values():
-            yield from _words(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _words(value)
-    elif isinstance(data, str):
+    if isinstance(data, str):
         yield data
+    for child in (*data, *data.values()) if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from _words(child)

@@ -21,12 +21,11 @@ from chartgen.composer.privileges import (
     read_privilege,
     volume_fault,
 )
-from chartgen.composer.target import Target
 from chartgen.composer.workload import load_workload
 from chartgen.findings import PartProblem, Rule
 from chartgen.helm.chart import Chart
-from chartgen.helm.yaml import load
 from chartgen.kube.manifest_walk import Keys, Object, Pod, all_containers, containers, items, maps, metadata, pods
+from chartgen.linter.documents import values_of
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 # Third-party charts have no fragments.
@@ -51,9 +50,8 @@ def no_privileged_containers(thing: Object) -> Iterator[PartProblem]:
     for at, node in _custom_too(thing):
         if at[-1:] == ("securityContext",) and node.get("privileged") is True:
             name = named.get(at, "without a name")
-            yield PartProblem(
-                f"container {name} is privileged", _REASON, (*at, "privileged"), reason_key("privileged", name)
-            )
+            key = reason_key("privileged", name)
+            yield PartProblem(f"container {name} is privileged", _REASON, (*at, "privileged"), key)
     for at, node in maps(thing) if any(pods(thing)) else ():
         if at[-1:] == ("windowsOptions",) and node.get("hostProcess") is True:
             yield PartProblem("uses hostProcess, which is privileged in Windows", at=(*at, "hostProcess"))
@@ -117,12 +115,8 @@ def no_added_capabilities(thing: Object) -> Iterator[PartProblem]:
         capabilities = (container.spec.get("securityContext") or {}).get("capabilities") or {}
         for index, name in enumerate(capabilities.get("add") or ()):
             at = (*container.at, "securityContext", "capabilities", "add", index)
-            yield PartProblem(
-                f"container {container.name} adds the capability {name}",
-                _REASON,
-                at,
-                reason_key(str(name), container.name),
-            )
+            message = f"container {container.name} adds the capability {name}"
+            yield PartProblem(message, _REASON, at, reason_key(str(name), container.name))
 
 
 def images_are_pinned(thing: Object) -> Iterator[PartProblem]:
@@ -156,7 +150,9 @@ def secrets_by_reference(thing: Object) -> Iterator[PartProblem]:
                 yield PartProblem(message, _BY_REFERENCE, (*container.at, "env", index))
         for key in ("command", "args"):
             for index, word in enumerate(container.spec.get(key) or ()):
-                if looks_secret("", str(word)) or _flag_with_secret(str(word)):
+                name, _, value = str(word).removeprefix("--").partition("=")
+                flag = name.upper().replace("-", "_") if str(word).startswith("--") else ""
+                if looks_secret("", str(word)) or (flag and value and looks_secret(flag, value)):
                     message = f"container {container.name} has a secret in {key}"
                     yield PartProblem(message, _BY_REFERENCE, (*container.at, key, index))
     if thing.get("kind") == "ConfigMap":
@@ -225,29 +221,23 @@ def _mounts(pod: Pod, volume: object) -> Iterator[tuple[str, Object]]:
                 yield container.name, mount
 
 
-def _flag_with_secret(word: str) -> bool:
-    name, _, value = word.lstrip("-").partition("=")
-    return word.startswith("--") and bool(value) and looks_secret(name.upper().replace("-", "_"), value)
-
-
 def reason_key(name: str, *details: str) -> str:
     """Return lint's name of a privilege: with its folder and container, if it has them."""
     return " ".join(filter(None, (name, *details)))
 
 
 class Reasons:
-    """Privileges with reasons in the fragments of a chart's target, and in its workload kind.
-
-    Args:
-        chart: The chart; without a known target it has no reasons.
-    """
+    """Privileges with reasons in the fragments of a chart's target, and in its workload kind."""
 
     def __init__(self, chart: Chart) -> None:
         origin = origin_of(chart)
         self.target = origin.target if isinstance(origin, Composed) else None
         self._stated = list(_privileges(origin)) if isinstance(origin, Composed) else []
-        self._programs = _programs(self.target) if self.target else ()
-        self._defaults = load(chart.files.get("values.yaml", ""), "values.yaml").data if self.target else None
+        library = self.target.library if self.target else None
+        kinds = (load_workload(library.find("workload", name)) for name in library.names("workload")) if library else ()
+        self._programs = tuple(dict.fromkeys(kind.container for kind in kinds))  # names of the program's container
+        defaults = values_of(chart) if self.target else None
+        self._defaults = defaults.data if defaults else None
 
     def allowed(self, values: Mapping[str, Any]) -> frozenset[str]:
         """Return the allowed privileges of a release with these values, by lint's names."""
@@ -271,12 +261,6 @@ def _privileges(origin: Composed) -> Iterator[Privilege]:
     kind = load_workload(origin.target.library.find("workload", origin.workload or origin.target.workload))
     stated = (*(fragment.privileges for fragment in origin.target.fragments), kind.privileges)
     return (read_privilege(text) for privileges in stated for text in privileges)
-
-
-def _programs(target: Target) -> tuple[str, ...]:
-    """Return the workload kinds' names of the program container."""
-    kinds = (load_workload(target.library.find("workload", name)) for name in target.library.names("workload"))
-    return tuple(dict.fromkeys(kind.container for kind in kinds))
 
 
 def _get(values: Any, keys: list[str]) -> Any:

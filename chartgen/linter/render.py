@@ -8,8 +8,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import count
+from functools import lru_cache
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -60,21 +59,26 @@ class Rendering:
 
     Args:
         kubernetes: The Kubernetes version that the templates saw.
-        text: Helm's output.
     """
 
     preset: Preset
     kubernetes: str
     text: str
 
-    @cached_property
+    @property
     def manifests(self) -> list[Manifest]:
         """Return its objects.
 
         Raises:
             ChartgenError: A document that is not valid YAML, or not a map.
         """
-        return [manifest for manifest in manifests(self.text) if isinstance(manifest.document.data, dict)]
+        return _manifests(self.text)
+
+
+@lru_cache(maxsize=64)
+def _manifests(text: str) -> list[Manifest]:
+    """Read each text once: renders for two Kubernetes versions are mostly equal."""
+    return [manifest for manifest in manifests(text) if isinstance(manifest.document.data, dict)]
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,7 @@ def drawn_names(chart: Chart) -> tuple[str, str]:
     With fixed names, a template could render something else for lint than for everybody. `Renderer` replaces them in
     Helm's output.
     """
-    names = (_drawn() for _ in count())
-    new = (name for name in names if not any(name in text for text in chart.files.values()))
+    new = (name for name in iter(_drawn, "") if not any(name in text for text in chart.files.values()))
     return next(new), next(new)
 
 
@@ -107,34 +110,26 @@ def _drawn() -> str:
     return word[: secrets.choice((7, 8))] + secrets.choice(("", "", f"-{secrets.randbelow(100)}", "-run", "1"))
 
 
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1))
-
-
 @dataclass(frozen=True)
 class Renderer:
     """Runs Helm on a chart's folder.
 
     Args:
-        helm: Path of Helm.
         schemas: Whether Helm applies the chart's schemas; false if one of them has an outside reference, which Helm
             would fetch.
         names: The release's name and namespace that templates see.
-        pool: Its threads; each waits for one Helm process.
     """
 
     folder: Path
     helm: Helm = field(default_factory=find_helm)
     schemas: bool = True
     names: tuple[str, str] = NAMES
-    pool: ThreadPoolExecutor = field(default_factory=_threads, repr=False, compare=False)
+    pool: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1)), repr=False, compare=False
+    )
 
     def close(self, *, wait: bool = True) -> None:
-        """Stop the threads; cancel work that has not started.
-
-        Args:
-            wait: Whether to wait for a running Helm.
-        """
+        """Stop the threads; cancel work that has not started."""
         self.pool.shutdown(wait=wait, cancel_futures=True)
 
     def lint(self, values: dict[str, Plain], kubernetes: str) -> Future[list[Finding]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chartgen.findings import LEFT_OUT, NOT_RENDERED, TARGET_UNKNOWN, UNFINISHED, Level, Rule
+from chartgen.findings import LEFT_OUT, NOT_RENDERED, UNFINISHED, Level, Rule
 from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.linter.dependencies import DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
@@ -167,16 +167,3 @@ STEP_RULES = (
 def level_of(rule: str) -> Level:
     """Return the level of a rule by its id."""
     return "style" if rule in STYLE else "breaks"
-
-
-def known_ids() -> set[str]:
-    """Return the ids of all findings that lint can report, including those of values."""
-    from chartgen.checks import CHECKS, SCHEMA
-    from chartgen.checks.automatic import FITTING
-    from chartgen.checks.site_file import PLACEHOLDER, SITE
-    from chartgen.checks.yaml_pitfalls import PITFALLS
-    from chartgen.composer.rules import builtin_rules
-    from chartgen.linter.handwritten import HANDWRITTEN
-
-    rules = (FITTING, SITE, PLACEHOLDER, *CHECKS, *PITFALLS, *RULES, *STEP_RULES, *HANDWRITTEN)
-    return {SCHEMA, TARGET_UNKNOWN, *(rule.id for rule in rules), *(rule.id for rule in builtin_rules())}

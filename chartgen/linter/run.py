@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.library import Library, open_library
 from chartgen.composer.origin import Composed, Foreign, Unknown, identified, origin_of
 from chartgen.composer.presets import VALUES
@@ -20,7 +19,6 @@ from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding, Level, in_order
 from chartgen.helm.chart import Chart, is_archive, is_remote
-from chartgen.helm.packages import fetched, unpack_chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
 from chartgen.linter import cache, find_presets
@@ -30,8 +28,7 @@ from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.handwritten import lint_values
 from chartgen.linter.left_out import late, left_out, other_presets
 from chartgen.linter.limits import Limits
-from chartgen.linter.rules import known_ids
-from chartgen.linter.selection import beyond, read_baseline, select_findings
+from chartgen.linter.selection import beyond, read_baseline
 from chartgen.linter.steps import Subject, run_steps
 
 OnOutcome = Callable[[str, Outcome], None]
@@ -47,12 +44,10 @@ class Settings:
     Args:
         config: The repository's settings, overridden by the command line's.
         charts: Folders, values files and targets.
-        library: Where to find targets.
-        folders: The folders of targets and fragments that are not chartgen's own, including installed packages.
-        values: Values given on the command line.
+        folders: The folders of targets and fragments that are not chartgen's own, including installed packages; empty
+            where neither presets nor the cache need them, since packages take 30 ms.
         workload: A workload kind that replaces the targets' own.
         cache: Whether to use cached findings of unchanged charts.
-        limits: Limits for the lint of one chart.
         plain_http: Whether to query registries without TLS.
         roots: The folders that the call or the repository names; what it has besides the charts is reported.
         unchecked: What the repository's settings leave out.
@@ -75,10 +70,8 @@ class Settings:
         """Return the settings of a folder combined with those of a call.
 
         Args:
-            folder: The folder of the configuration, if any.
             charts: Charts named by the call; empty for the configuration's charts.
             path: The user's own folders of targets and fragments.
-            values: Values from the command line.
             options: Fields of `Config`, `workload`, `cache`, `limits` and `plain_http`.
 
         Raises:
@@ -95,8 +88,8 @@ class Settings:
         unchecked = () if "presets" in options else tuple(other_presets(folder, config.presets))
         # whoever opens a pull request could excuse with it what lint finds
         library = open_library(path, settings=False)
-        found = cls(config, named, library, library.folders(), values, roots=roots, unchecked=unchecked)
-        return replace(found, **own)
+        folders = library.folders() if own.get("cache", True) or not values.layers else ()
+        return cls(config, named, library, folders, values, roots=roots, unchecked=unchecked, **own)
 
     @property
     def name(self) -> str:
@@ -108,7 +101,6 @@ def lint_all(settings: Settings, on_outcome: OnOutcome) -> list[Finding]:
     """Lint all charts of a call.
 
     Args:
-        settings: What to lint.
         on_outcome: Called with each chart's name and outcome.
 
     Returns:
@@ -119,13 +111,23 @@ def lint_all(settings: Settings, on_outcome: OnOutcome) -> list[Finding]:
         MissingToolError: No suitable Helm is found.
     """
     config = settings.config
-    known = known_ids() if config.select or config.ignore else ()
-    select_findings([], select=config.select, ignore=config.ignore, known=known)
+    _refuse_unknown_rules(config)
     baseline = read_baseline(config.baseline) if config.baseline else None
-    counting = select_findings(
-        in_order(_lint(settings, on_outcome)), select=config.select, ignore=config.ignore, known=known
-    )
+    found = in_order(_lint(settings, on_outcome))
+    selected = (finding for finding in found if not config.select or finding.rule in config.select)
+    counting = [finding for finding in selected if finding.rule not in config.ignore]
     return counting if baseline is None or not config.baseline else beyond(counting, baseline, config.baseline.parent)
+
+
+def _refuse_unknown_rules(config: Config) -> None:
+    if not (config.select or config.ignore):
+        return
+    from chartgen.linter.catalogue import known_rules
+
+    ids = {rule.id for rule in known_rules()}
+    named = (*config.select, *(each.partition(":")[0] for each in config.ignore))
+    if unknown := [name for name in named if name not in ids]:
+        raise UsageError(Problem(f"no rule is named {name!r}", hint=did_you_mean(name, ids)) for name in unknown)
 
 
 def _lint(settings: Settings, on_outcome: OnOutcome) -> Iterator[Finding]:
@@ -145,15 +147,10 @@ def _lint(settings: Settings, on_outcome: OnOutcome) -> Iterator[Finding]:
         done = confined(name, work, replace(settings.limits, seconds=min(left, settings.limits.seconds)))
         if done.steps != []:
             on_outcome(name, done)
-        excused = _excused(name, settings.config)
+        pairs = (each.partition(":") for each in settings.config.ignore)  # ID:CHART
+        excused = {rule for rule, _, chart in pairs if chart and os.path.realpath(chart) == os.path.realpath(name)}
         yield from (finding for finding in done.findings if finding.rule not in excused)
     yield from left_out(settings.roots, seen, max(ends, time.monotonic() + _SEARCH))
-
-
-def _excused(name: str, config: Config) -> set[str]:
-    """Return the rules that are ignored for one chart, `ID:CHART`."""
-    pairs = (each.partition(":") for each in config.ignore)
-    return {rule for rule, _, chart in pairs if chart and os.path.realpath(chart) == os.path.realpath(name)}
 
 
 def _charts(settings: Settings, ends: float) -> Iterator[tuple[str, Work | None]]:
@@ -176,6 +173,8 @@ def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
     elif path.is_file():
         yield name, partial(_file, path)
     else:
+        from chartgen.composer.assembly import compose, compose_setup
+
         target = _target(name, settings)
         yield name, partial(_composed, target, settings, compose)
         yield f"{name}-setup", partial(_composed, target, settings, compose_setup)
@@ -187,6 +186,8 @@ def _file(path: Path) -> Outcome:
 
 def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
     """Lint a packaged chart, unpacked into an empty folder."""
+    from chartgen.helm.packages import fetched, unpack_chart
+
     archive = Path(name)
     if is_remote(name):
         (folder / "fetched").mkdir()
@@ -201,20 +202,16 @@ def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
 
 
 def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
-    """Lint the chart of a folder.
-
-    Args:
-        named: The path from the call: the chart's folder, or its parent folder.
-        settings: Settings of the call.
-    """
+    """Lint the chart of a folder; the call named it, or its parent folder."""
     if escapes(path, Path.cwd()) or escapes(path, named):
         raise ChartgenError(rejected_path("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
     subject = replace(_subject(identified(read.chart, settings.library), settings), folder=path)
     subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data, schemas=read.schemas)
     subject = replace(subject, crds=read.crds)
-    if not subject.presets and not subject.faults:
-        subject = replace(subject, presets=_values_of_ci(path))
+    if not subject.presets and not subject.faults:  # the values files of chart-testing
+        files = {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
+        subject = replace(subject, presets=files)
     return _examined(subject, "" if subject.faults else read.digest, settings)
 
 
@@ -297,11 +294,6 @@ def _site(name: str, folders: Sequence[Path]) -> Path | None:
     if found and (escapes(found, found.parent) or escapes(found, Path.cwd())):
         raise ChartgenError(rejected_path("example", "is a link out of the folder of presets", found))
     return found
-
-
-def _values_of_ci(path: Path) -> dict[str, list[Path]]:
-    """Return the values files of chart-testing, ci/*-values.yaml."""
-    return {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
 
 
 def _found(folder: Path) -> tuple[str, ...]:

@@ -30,11 +30,7 @@ _HINT = "copy the target into `definitions` of this file, and refer to it with `
 
 
 def foreign_references(schemas: Mapping[str, str]) -> Iterator[Finding]:
-    """Find references that lead out of a schema, and schemas that cannot be read.
-
-    Args:
-        schemas: Path -> text of each schema file of a chart and of its subcharts.
-    """
+    """Find references that lead out of a schema, and schemas that cannot be read."""
     for path, text in schemas.items():
         try:
             schema = json.loads(text)
@@ -60,7 +56,9 @@ def _own(schema: Any) -> set[str]:
     dialect = str(schema.get("$schema", ""))
     named, old = ("id" if "draft-04" in dialect else "$id"), "json-schema.org/draft-0" in dialect
     tables = [schema.get("definitions"), None if old else schema.get("$defs")]
-    parts = [part for table in tables if isinstance(table, dict) for part in table.values() if _plain(part)]
+    parts = [part for table in tables if isinstance(table, dict) for part in table.values()]
+    # a definition with a dialect of its own is read by that
+    parts = [part for part in parts if isinstance(part, dict) and "$schema" not in part]
     known = [part.get(named) for part in (schema, *parts) if not (old and "$ref" in part)]
     names = {name.partition("#")[0] for name in known if isinstance(name, str)}
     whole = {name for name in names if _ABSOLUTE.fullmatch(name)}
@@ -69,11 +67,6 @@ def _own(schema: Any) -> set[str]:
         *whole,
         *(name.rpartition("/")[2] for name in whole if name == str(schema.get(named)).partition("#")[0]),
     }
-
-
-def _plain(part: Any) -> bool:
-    """Report whether a definition uses the dialect of its schema."""
-    return isinstance(part, dict) and "$schema" not in part
 
 
 def _foreign(node: Any, own: set[str]) -> Iterator[str]:
@@ -86,11 +79,7 @@ def _foreign(node: Any, own: set[str]) -> Iterator[str]:
         dialect = node.get("$schema")
         if isinstance(dialect, str) and not _DIALECT.fullmatch(dialect):
             yield dialect
-    for child in _children(node):
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         # Below another identifier, a relative name is resolved differently.
         moved = isinstance(child, dict) and not {"id", "$id"}.isdisjoint(child)
         yield from _foreign(child, {name for name in own if not name or ":" in name} if moved else own)
-
-
-def _children(node: Any) -> Iterator[Any]:
-    return iter(node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())

@@ -57,9 +57,9 @@ def scripts(thing: Object) -> Iterator[Script]:
 def scripts_parse(thing: Object) -> Iterator[PartProblem]:
     """The shell of every script can parse it; a container that cannot start occupies its GPUs until it gives up."""
     for script in scripts(thing):
-        if fault := fault_of_script(script.text):
-            message = f"line {fault.line} of {script.name}: {fault.text}"
-            yield PartProblem(message, at=script.at, line=fault.begins)
+        for line, why in _bash(script.text):
+            message = f"line {line} of {script.name}: {why}"
+            yield PartProblem(message, at=script.at, line=_begin(script.text, line))
 
 
 _EXTGLOB = re.compile(r"\bshopt -s (?:\w+ ){0,20}extglob\b")
@@ -67,26 +67,11 @@ _EXTGLOB = re.compile(r"\bshopt -s (?:\w+ ){0,20}extglob\b")
 _SEARCHED, _READ_TWICE = 200, 50_000
 
 
-class BashMessage(NamedTuple):
-    """Where bash fails to parse a script, why, and the line where the faulty construct begins."""
-
-    line: int
-    text: str
-    begins: int
-
-
-def fault_of_script(text: str) -> BashMessage | None:
-    """Return why bash cannot parse a script; None if it can."""
-    for line, why in _bash(text):
-        count = text.rstrip("\n").count("\n") + 1
-        return BashMessage(line, why, line if line < count else _unended(text, count))
-    return None
-
-
-def _unended(text: str, count: int) -> int:
-    """Return the line where an unclosed construct begins: bash can parse everything before it."""
-    if len(text) > _READ_TWICE:
-        return count
+def _begin(text: str, line: int) -> int:
+    """Return the line where a construct begins that bash cannot parse; before an unclosed one, it can parse all."""
+    count = text.rstrip("\n").count("\n") + 1
+    if line < count or len(text) > _READ_TWICE:
+        return line
     lines = text.split("\n")
     for before in range(count - 1, max(count - _SEARCHED, 0), -1):
         if not _bash("\n".join(lines[:before]) + "\n"):

@@ -7,11 +7,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from chartgen.answers import answer
-from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import LEFT_OUT, NOT_RENDERED, UNFINISHED, Finding
 from chartgen.helm.yaml import read_text
 
@@ -26,17 +27,16 @@ NEVER = frozenset(
 )
 _IDS = re.compile(r"[\w, -]+")
 # The same exceptions in kube-linter's form (its documentation, "Ignoring violations for specific cases").
-_KUBE_LINTER = "ignore-check.kube-linter.io/"
 _SAME = {
-    "host-network": ["no-host-access"],
-    "sensitive-host-mounts": ["no-host-access"],
-    "latest-tag": ["images-are-pinned"],
-    "unset-memory-requirements": ["limits-are-set"],
-    "env-var-secret": ["secrets-by-reference"],
-    "default-service-account": ["tokens-are-not-mounted"],
-    "job-ttl-seconds-after-finished": ["finished-jobs-expire"],
-    "duplicate-env-var": ["unique-environment"],
-    "dangling-service": ["selectors-match-pods"],
+    "ignore-check.kube-linter.io/host-network": "no-host-access",
+    "ignore-check.kube-linter.io/sensitive-host-mounts": "no-host-access",
+    "ignore-check.kube-linter.io/latest-tag": "images-are-pinned",
+    "ignore-check.kube-linter.io/unset-memory-requirements": "limits-are-set",
+    "ignore-check.kube-linter.io/env-var-secret": "secrets-by-reference",
+    "ignore-check.kube-linter.io/default-service-account": "tokens-are-not-mounted",
+    "ignore-check.kube-linter.io/job-ttl-seconds-after-finished": "finished-jobs-expire",
+    "ignore-check.kube-linter.io/duplicate-env-var": "unique-environment",
+    "ignore-check.kube-linter.io/dangling-service": "selectors-match-pods",
 }
 
 
@@ -48,58 +48,39 @@ def ignored(lines: Sequence[str], line: int) -> set[str]:
     """
     if not 0 < line <= len(lines):
         return set()
-    found = set(_ids(lines[line - 1]))
-    for above in reversed(lines[: line - 1]):
-        if not above.lstrip().startswith(("#", "{{/*", "{{- /*")):
-            break
-        found |= set(_ids(above))
-    return found - NEVER
+    above = takewhile(lambda each: each.lstrip().startswith(("#", "{{/*", "{{- /*")), reversed(lines[: line - 1]))
+    exceptions = map(_exception, (lines[line - 1], *above))
+    return {rule for ids, reason in exceptions if reason for rule in ids} - NEVER
 
 
 def annotated(annotations: Mapping[str, object]) -> set[str]:
     """Return the rules that an object's annotations ignore; the value of each annotation is the reason."""
-    stated = [
-        key.removeprefix(_KUBE_LINTER) for key, why in annotations.items() if key.startswith(_KUBE_LINTER) and why
-    ]
-    return {rule for check in stated for rule in _SAME.get(check, ())}
+    return {_SAME[key] for key, why in annotations.items() if key in _SAME and why}
 
 
 def without_reason(files: Mapping[str, str]) -> Iterator[Finding]:
-    """Find comments that ignore a rule without a reason, or a rule that cannot be ignored; they have no effect.
-
-    Args:
-        files: Path -> text.
-    """
+    """Find comments that ignore a rule without a reason, or a rule that cannot be ignored; they have no effect."""
     for path, text in files.items():
         for number, line in enumerate(text.splitlines() if _MARK in text else (), 1):
-            exception = _exception(line)
-            if exception and not exception.reason:
+            ids, reason = _exception(line)
+            if ids and not reason:
                 problem = Problem("ignores a rule without a reason", path, number, hint="write the reason behind it")
                 yield Finding("ignore-has-reason", problem)
-            for rule in sorted(NEVER & set(_ids(line))):
+            for rule in sorted(NEVER.intersection(ids)) if reason else ():
                 problem = Problem(f"{rule} cannot be ignored, whatever the reason", path, number, hint="remove it")
                 yield Finding("ignore-has-reason", problem)
 
 
-class _Exception(NamedTuple):
-    """The ignored rules of a comment and the reason, which may be empty."""
+def _exception(line: str) -> tuple[list[str], str]:
+    """Return the ignored rules of the comment at the end of a line, and the reason, which may be empty.
 
-    ids: str
-    reason: str
-
-
-def _exception(line: str) -> _Exception | None:
-    """Read the comment at the end of a line; without patterns, because a long line of blanks must not be slower."""
+    It uses no patterns, because a long line of blanks must not be slower.
+    """
     before, mark, rest = line.rpartition(_MARK)
     ids, bracket, reason = rest.partition("]")
     if not mark or not bracket or not before.rstrip().endswith(("#", "/*")) or not _IDS.fullmatch(ids):
-        return None
-    return _Exception(ids, reason.partition("*/")[0].strip())
-
-
-def _ids(line: str) -> Iterable[str]:
-    exception = _exception(line)
-    return [name.strip() for name in exception.ids.split(",")] if exception and exception.reason else []
+        return [], ""
+    return [name.strip() for name in ids.split(",")], reason.partition("*/")[0].strip()
 
 
 BASELINE = "lint-baseline/v1"
@@ -114,25 +95,6 @@ _DIGEST = re.compile(r"-[0-9a-f]{8}\b")
 _REWRITE_HINT = "write it again with --write-baseline"
 
 
-def select_findings(
-    findings: Iterable[Finding], *, select: Sequence[str], ignore: Sequence[str], known: Iterable[str]
-) -> list[Finding]:
-    """Keep the findings of the selected rules.
-
-    Args:
-        select: Ids of rules; empty for all.
-        ignore: Ids of rules that do not count, even if selected; `ID:CHART` are only verified.
-
-    Raises:
-        UsageError: An id without a rule.
-    """
-    ids = set(known)
-    unknown = [name for name in (*select, *(each.partition(":")[0] for each in ignore)) if name not in ids]
-    if unknown:
-        raise UsageError(Problem(f"no rule is named {name!r}", hint=did_you_mean(name, ids)) for name in unknown)
-    return [finding for finding in findings if (not select or finding.rule in select) and finding.rule not in ignore]
-
-
 def read_baseline(path: Path) -> Counter[Mark]:
     """Read a baseline: how often it contains each finding. Line numbers are left out, because they change.
 
@@ -141,9 +103,8 @@ def read_baseline(path: Path) -> Counter[Mark]:
     """
     try:
         rows = json.loads(read_text(path))["findings"]
-        return Counter(
-            {(row["rule"], row["path"], _DIGEST.sub("-*", row["message"])): int(row["count"]) for row in rows}
-        )
+        marks = {(row["rule"], row["path"], _DIGEST.sub("-*", row["message"])): int(row["count"]) for row in rows}
+        return Counter(marks)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ChartgenError(Problem("is not a baseline of chartgen lint", path, hint=_REWRITE_HINT)) from None
 
@@ -154,8 +115,7 @@ def beyond(findings: Iterable[Finding], baseline: Counter[Mark], folder: Path) -
     Args:
         folder: The folder of the baseline's file; paths in the baseline are relative to it.
     """
-    left = baseline.copy()
-    new = []
+    left, new = baseline.copy(), []
     found = list(findings)
     for finding, mark in zip(found, _marks(found, folder), strict=True):
         if left[mark] > 0 and finding.rule not in NEVER:
@@ -180,22 +140,13 @@ def _marks(findings: Sequence[Finding], folder: Path) -> list[Mark]:
 
     If a chart uses random names, the names in its findings are left out.
     """
-    drawn = {_chart(finding) for finding in findings if finding.rule in _RANDOM}
-    return [
-        (
-            finding.rule,
-            _place(finding, folder),
-            _DIGEST.sub("-*", _nameless(finding) if _chart(finding) in drawn else finding.problem.message),
-        )
-        for finding in findings
-    ]
-
-
-def _place(finding: Finding, folder: Path) -> str:
-    path = finding.problem.path
-    if not isinstance(path, Path):
-        return str(path or "")
-    return Path(os.path.relpath(path, folder)).as_posix()
+    drawn, marks = {_chart(finding) for finding in findings if finding.rule in _RANDOM}, []
+    for finding in findings:
+        path, message = finding.problem.path, finding.problem.message
+        place = Path(os.path.relpath(path, folder)).as_posix() if isinstance(path, Path) else path or ""
+        message = _nameless(message) if _chart(finding) in drawn else message
+        marks.append((finding.rule, place, _DIGEST.sub("-*", message)))
+    return marks
 
 
 def _chart(finding: Finding) -> Path | None:
@@ -206,8 +157,7 @@ def _chart(finding: Finding) -> Path | None:
     return next((parent for parent in path.absolute().parents if (parent / "Chart.yaml").is_file()), None)
 
 
-def _nameless(finding: Finding) -> str:
-    message = finding.problem.message
+def _nameless(message: str) -> str:
     for name in sorted({match[1] for match in _NAMED.finditer(message)}, key=len, reverse=True):
         message = message.replace(name, "*")
     return message

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding, PartProblem
@@ -13,9 +14,11 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import load
 from chartgen.kube.manifest_walk import Object
+from chartgen.linter.documents import values_of
 
 # Data of a Secret or ConfigMap, in bytes (kubernetes.io, ConfigMap and Secret: 1 MiB).
 LIMIT = 1024 * 1024
+_READ = {"metadata": "Chart.yaml", "lock": "Chart.lock"}
 
 
 def configmaps_fit(thing: Object) -> Iterator[PartProblem]:
@@ -28,41 +31,34 @@ def configmaps_fit(thing: Object) -> Iterator[PartProblem]:
 
 
 def release_fits(chart: Chart, data: Mapping[str, bytes], manifest: str) -> Iterator[Finding]:
-    """Check the size of a release's Secret: Helm packs chart and manifest as JSON, without the subcharts.
-
-    Args:
-        chart: The chart, without files that `.helmignore` excludes.
-        data: Its binary files.
-        manifest: Its rendered manifest.
-    """
-    size = stored(chart, data, manifest)
-    if size > LIMIT:
+    """Check the size of a release's Secret, of a chart without files that `.helmignore` excludes."""
+    # Helm's level takes much longer, and matters only for a large chart
+    if stored(chart, data, manifest, level=1) > LIMIT and (size := stored(chart, data, manifest)) > LIMIT:
         message = f"a release takes {size:,} bytes, the Secret that Helm keeps it in has room for {LIMIT:,}"
         yield Finding("release-fits", Problem(message, "Chart.yaml", 1, hint="move data out of the chart"))
 
 
-def stored(chart: Chart, data: Mapping[str, bytes], manifest: str) -> int:
+def stored(chart: Chart, data: Mapping[str, bytes], manifest: str, level: int = 9) -> int:
     """Return the bytes of a release in its Secret (helm/helm @ e9b85e4, pkg/storage/driver/util.go).
 
     Helm stores metadata, values, schema, templates and other files, not the subcharts (pkg/chart/v2/chart.go).
     """
     texts = {path: text.encode("utf-8", "surrogateescape") for path, text in chart.files.items()}
     files = {path: content for path, content in {**texts, **data}.items() if not path.startswith("charts/")}
-    head, values, lock = (_data(files.pop(name, b""), name) for name in ("Chart.yaml", "values.yaml", "Chart.lock"))
-    schema = _packed(files.pop(SCHEMA_FILE, b""))
-    listed = [{"name": path, "data": _packed(content)} for path, content in files.items()]
-    templates = [each for each in listed if each["name"].startswith("templates/")]
-    others = [each for each in listed if not each["name"].startswith("templates/")]
-    parts = {
-        "metadata": head,
-        "lock": lock,
-        "templates": templates,
-        "values": values,
-        "schema": schema,
-        "files": others,
+    files.pop("values.yaml", None)
+    values = values_of(chart)
+    parts: dict[str, Any] = {
+        "values": values.data if values else None,
+        **{key: _data(files.pop(name, b""), name) for key, name in _READ.items()},
+        "schema": _packed(files.pop(SCHEMA_FILE, b"")),
+        "templates": [],
+        "files": [],
     }
+    for path, content in files.items():
+        kind = "templates" if path.startswith("templates/") else "files"
+        parts[kind].append({"name": path, "data": _packed(content)})
     release = json.dumps({"chart": parts, "manifest": manifest}, separators=(",", ":"), default=str)
-    return len(base64.b64encode(gzip.compress(release.encode("utf-8", "replace"), 9, mtime=0)))
+    return len(base64.b64encode(gzip.compress(release.encode("utf-8", "replace"), level, mtime=0)))
 
 
 def _packed(content: bytes) -> str:

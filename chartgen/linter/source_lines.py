@@ -6,7 +6,7 @@ Helm keeps no places. The first line with the field's name is the right one for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -51,7 +51,11 @@ def template_line(chart: Chart, source: str, lines: Sequence[str], line: int, at
     found = _likest(lines, line, files, _slot(at)) or _flow_list(lines, line, files)
     # templates that merge maps, such as resources, quote the texts again
     found = found or _likest(_unquoted(lines), line, dict(zip(files, _unquoted(files.values()), strict=True)))
-    return found or SourceLine(source, _first_line(chart.files.get(source, "")))
+    if found:
+        return found
+    rows = enumerate(chart.files.get(source, "").split("\n"), 1)
+    texts = (number for number, row in rows if row.strip() and not row.lstrip().startswith(("{{", "#", "---")))
+    return SourceLine(source, next(texts, 1))
 
 
 def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inner: int) -> SourceLine | None:
@@ -87,10 +91,12 @@ def _likest(lines: Sequence[str], line: int, files: Mapping[str, str], slot: str
     """
     if not 0 < line <= len(lines):
         return None
+    wanted = lines[line - 1].strip()
     found = [
         ((_is_in(slot, text, number), _likeness(lines, line, _patterns(text), number)), SourceLine(path, number))
         for path, text in files.items()
-        for number in _alike(lines[line - 1].strip(), _patterns(text))
+        for number, (parts, letters) in _patterns(text).items()
+        if letters >= min(_TELLING, len(wanted)) and _fits(wanted, parts)
     ]
     return max(found, key=lambda each: each[0])[1] if found else None
 
@@ -110,16 +116,8 @@ def _unquoted(texts: Iterable[str]) -> list[str]:
 
 def _is_in(slot: str, text: str, number: int) -> bool:
     """Report whether a line is in the definition of a template whose name has this end."""
-    if not slot:
-        return False
-    begun = _DEFINE.findall("\n".join(text.split("\n")[:number]))
+    begun = _DEFINE.findall("\n".join(text.split("\n")[:number])) if slot else []
     return bool(begun) and begun[-1].endswith(slot)
-
-
-def _alike(wanted: str, patterns: Patterns) -> Iterator[int]:
-    for number, (parts, letters) in patterns.items():
-        if letters >= min(_TELLING, len(wanted)) and _fits(wanted, parts):
-            yield number
 
 
 def _likeness(lines: Sequence[str], line: int, patterns: Patterns, number: int) -> int:
@@ -158,11 +156,3 @@ def _patterns(text: str) -> Patterns:
         if letters := sum(map(len, parts)):
             made[number] = (parts, letters)
     return made
-
-
-def _first_line(text: str) -> int:
-    """Return the first line that is not blank, an action or a comment."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip() and not line.lstrip().startswith(("{{", "#", "---")):
-            return number
-    return 1

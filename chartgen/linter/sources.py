@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from chartgen.composer.assembly import compose_sources
-from chartgen.composer.chart_tags import DEFINE
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed, origin_of
-from chartgen.composer.provenance import FragmentLine
+from chartgen.composer.tags import FragmentLine
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate
@@ -28,17 +26,15 @@ _UNDEFINED = re.compile(r'no template "([^"]+)"')
 
 
 class Sources:
-    """The sources of a chart's templates; empty for a third-party chart, or an unknown target.
-
-    Args:
-        chart: The chart to lint.
-    """
+    """The sources of a chart's templates; empty for a third-party chart, or an unknown target."""
 
     def __init__(self, chart: Chart) -> None:
         self._chart = chart
 
     @cached_property
     def _lines(self) -> dict[str, list[tuple[str, FragmentLine | None]]]:
+        from chartgen.composer.assembly import compose_sources
+
         try:
             origin = origin_of(self._chart)
             return compose_sources(origin) if isinstance(origin, Composed) else {}
@@ -46,12 +42,7 @@ class Sources:
             return {}
 
     def find(self, path: str, line: int) -> FragmentLine | None:
-        """Return the source of a line of a template.
-
-        Args:
-            path: The template, relative to the chart.
-            line: 1-based line; 0 for the file, which returns its first source.
-        """
+        """Return the source of a 1-based line of a template; of line 0 the first source."""
         built = self._lines.get(path, [])
         if not line:
             return next((FragmentLine(source.path, 0) for _, source in built if source), None)
@@ -81,6 +72,8 @@ class Sources:
         missing = _UNDEFINED.search(message)
         if not missing:
             return ""
+        from chartgen.composer.chart_tags import DEFINE
+
         return did_you_mean(missing[1], {name for text in self._chart.files.values() for name in DEFINE.findall(text)})
 
     def _is_as_built(self, path: str) -> bool:
@@ -110,13 +103,7 @@ def ignored_there(finding: Finding, chart: Chart) -> set[str]:
 
 
 def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
-    """Turn a path inside the chart into one that an editor or code scanner can open; prefer the user's own file.
-
-    Args:
-        finding: A finding; its path is a str when it is relative to the chart.
-        folder: The chart's folder; None for a chart in memory.
-        sources: Sources of its lines.
-    """
+    """Turn a path inside the chart into one that an editor or code scanner can open; prefer the user's own file."""
     problem = finding.problem
     path = problem.path
     if not isinstance(path, str) or path.startswith("--"):

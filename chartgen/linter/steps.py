@@ -6,14 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from chartgen.checks import check, unanswered
-from chartgen.checks.automatic import decide
+from chartgen.checks import checked, unanswered
 from chartgen.composer.origin import TARGET, annotations_of
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -22,7 +21,6 @@ from chartgen.helm import manifests
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, load_values
-from chartgen.helm.yaml import Plain, load, require_map
 from chartgen.linter.dependencies import (
     about_missing,
     missing_dependencies,
@@ -38,15 +36,16 @@ from chartgen.linter.determinism import (
     banned_functions,
     builds_differ,
     differences,
+    lookups,
 )
+from chartgen.linter.documents import head_of
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
-from chartgen.linter.lookups import answered, looks_up
-from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
-from chartgen.linter.placement import fitting, labelled, placed_pods, tolerated, unselected_labels
+from chartgen.linter.machines import is_run_chart, own_values, refused_defaults
+from chartgen.linter.placement import labelled, misplaced, placed_pods
 from chartgen.linter.policy import Reasons
-from chartgen.linter.render import NAMES, Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
+from chartgen.linter.render import Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import FOREIGN, foreign_references
 from chartgen.linter.selection import without_reason
@@ -90,11 +89,10 @@ class Subject:
 
 @dataclass(frozen=True)
 class LintStep:
-    """A completed step: its name, its duration in seconds, and its number of findings."""
+    """A completed step, and its duration in seconds."""
 
     name: str
     seconds: float
-    findings: int
 
 
 @dataclass
@@ -118,14 +116,13 @@ class Examination:
             message = f"the step {name!r} did not end within {self.limit:g} s, so it was not checked"
             found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint=_MORE), "unchecked"))
         self.findings += found
-        self.steps.append(LintStep(name, time.perf_counter() - start, len(found)))
+        self.steps.append(LintStep(name, time.perf_counter() - start))
 
 
 def run_steps(subject: Subject, limit: float | None = None) -> Examination:
     """Run all steps on a chart.
 
     Args:
-        subject: The chart, and its values.
         limit: Time limit of one step in seconds, for main threads only; None for no limit.
 
     Returns:
@@ -138,7 +135,9 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
         missing = missing_dependencies(subject.chart, subject.folder)
-        with _folder(subject, missing) as folder:
+        copied = without(subject.chart, subject.folder, missing) if subject.folder and missing else None
+        whole = nullcontext(subject.folder) if subject.folder else manifests.written_chart(subject.chart)
+        with copied or whole as folder:
             renderer = Renderer(folder)
             try:
                 _climb(done, renderer, missing)
@@ -157,10 +156,12 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
 
 def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> None:
     chart, subject = done.subject.chart, done.subject
-    done.add("schema references", lambda: foreign_references(_schemas(subject)))
+    schemas = {path: text for path, text in chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
+    done.add("schema references", lambda: foreign_references(schemas | dict(subject.schemas)))
     renderer = replace(renderer, schemas=not any(finding.rule == FOREIGN.id for finding in done.findings))
     renderer = replace(renderer, names=drawn_names(chart))
-    versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
+    known = kubernetes_versions(str(head_of(chart).get("kubeVersion", "")))
+    versions = subject.versions or list(dict.fromkeys((known[0], known[-1])))
     work = _Work(chart, renderer, versions, missing)
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
@@ -179,16 +180,11 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("release size", lambda: _sizes(done, inspection))
 
 
-def _schemas(subject: Subject) -> dict[str, str]:
-    """Return every schema that Helm applies: the chart's, and those of its subcharts, packaged or not."""
-    own = {path: text for path, text in subject.chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
-    return own | dict(subject.schemas)
-
-
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
     """Check each preset, and start to render the valid ones; third-party charts get no checks of jobs."""
     yield from (finding for finding in unanswered(subject.chart) if finding.rule != NOT_OURS)
-    chart = subject.chart if work.renderer.schemas else _without_schema(subject.chart)
+    files = {path: text for path, text in subject.chart.files.items() if path != SCHEMA_FILE}
+    chart = subject.chart if work.renderer.schemas else replace(subject.chart, files=files)
     refused = refused_defaults(chart) if subject.bare else None
     if refused and not subject.site and not subject.presets:
         yield refused
@@ -197,48 +193,45 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
         work.start(Preset())
     site = subject.site if refused else None
     yield from _given(work, chart, {**({site.name: [site]} if site else {}), **subject.presets})
-    if subject.bare and not subject.presets:
-        several = several_machines(chart, site)
-        if isinstance(several, Finding):
-            yield several
-        elif several:
-            work.start(Preset(SEVERAL, several.data))
     if subject.bare:
-        for each in each_machine_type(chart, work.started(), site):
-            if isinstance(each, Finding):
-                yield each
+        started = [each.preset.data for each in work.started]
+        for own in own_values(chart, started, site, presets=bool(subject.presets)):
+            if isinstance(own, Finding):
+                yield own
             else:
-                name, values = each
-                work.start(Preset(name, values.data), once=True)
+                work.start(Preset(own.name, own.values.data), once=own.once)
 
 
 def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
     documents = None if _is_ours(chart) else sys.maxsize if work.renderer.helm.version >= (4,) else 1
     for name, given in presets.items():
+        before = len(work.started)
         try:
             values = given if isinstance(given, Values) else load_values(given, documents=documents)
-            found = check(chart, values)
+            files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+            preset = Preset(name, values.data, files[-1] if files else "values.yaml")
+            work.start(preset)  # Helm runs beside the checks
+            found, decision = checked(chart, values)
         except MissingToolError:
             raise
         except ChartgenError as error:
             yield from (Finding("helm-template", with_preset(problem, Preset(name))) for problem in error.problems)
+            del work.started[before:]
             continue
         yield from (finding for finding in found if finding.rule != NOT_OURS)
-        if all(finding.severity != "error" for finding in found):
-            files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
-            work.start(Preset(name, decide(chart, values).values.data, files[-1] if files else "values.yaml"))
+        decided = decision.values.data if decision else values.data
+        fits = all(finding.severity != "error" for finding in found)
+        if not fits or decided != values.data:
+            del work.started[before:]
+        if fits and decided != values.data:
+            work.start(replace(preset, data=decided))
 
 
 def _machines(done: Examination) -> Iterator[Finding]:
     chart = done.subject.chart
     with suppress(ChartgenError, *MISSHAPEN):  # other steps report broken YAML and fields of a wrong type
         yield from labelled(chart)
-        pods = placed_pods(chart, done.renderings)
-        yield from (each for rule in (tolerated, unselected_labels, fitting) for each in rule(chart, pods))
-
-
-def _without_schema(chart: Chart) -> Chart:
-    return replace(chart, files={path: text for path, text in chart.files.items() if path != SCHEMA_FILE})
+        yield from misplaced(chart, placed_pods(chart, done.renderings))
 
 
 def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
@@ -247,15 +240,23 @@ def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
     yield from inspection.findings("release size")
 
 
+class _Started(NamedTuple):
+    """Running Helms for one set of values, and whether to compare another render with theirs."""
+
+    preset: Preset
+    is_compared: bool
+    lint: Future[list[Finding]] | None
+    templates: list[Future[Rendering | RefusedRender]]
+
+
 class _Work:
     """Helm's tasks for one chart without its missing dependencies, and their results."""
 
     def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
         self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
-        self.library = _is_library(chart)
-        self.lints: list[tuple[Preset, Future[list[Finding]]]] = []
-        self.templates: list[tuple[Preset, list[Future[Rendering | RefusedRender]]]] = []
-        self.machines: list[Future[Rendering | RefusedRender]] = []
+        self.is_library = head_of(chart).get("type") == "library"
+        self.asks_cluster = bool(lookups(chart))
+        self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
 
     def start(self, preset: Preset, *, once: bool = False) -> None:
@@ -267,117 +268,58 @@ class _Work:
         The lint of Helm 3 always applies a schema (3.22.0, pkg/lint/rules/values.go), so it is left out if a schema
         must not be used.
         """
-        if once:
-            self.machines.append(self.renderer.template(preset, self.versions[-1]))
-            return
-        if self.renderer.schemas or self.renderer.helm.version >= (4,):
-            self.lints.append((preset, self.renderer.lint(preset.data, self.versions[-1])))
-        if not self.library:
-            running = [self.renderer.template(preset, version) for version in self.versions]
-            self.templates.append((preset, running))
-
-    def started(self) -> list[dict[str, Plain]]:
-        """Return the values of the started renders."""
-        return [preset.data for preset, _ in self.templates]
+        newest, lint = self.versions[-1], None
+        if not once and (self.renderer.schemas or self.renderer.helm.version >= (4,)):
+            lint = self.renderer.lint(preset.data, newest)
+        versions = () if self.is_library else (newest,) if once else self.versions
+        self.started.append(
+            _Started(preset, not once, lint, [self.renderer.template(preset, each) for each in versions])
+        )
 
     def linted(self) -> Iterator[Finding]:
         """Return the findings of `helm lint`, except those that a missing dependency explains."""
-        for preset, lint in self.lints:
-            found = [] if self._replaced(preset) else lint.result()
+        for preset, _, lint, _ in self.started:
+            found = [] if lint is None or self._is_replaced(preset) else lint.result()
             yield from (finding for finding in found if not needs_missing(finding.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""
         refused: list[RefusedRender] = []
-        for preset, running in self.templates:
-            texts = set()
-            for template in running:
-                answer = template.result()
-                if isinstance(answer, Rendering):
-                    self.renderings.append(answer)
-                    texts.add(answer.text)
-                else:
-                    refused.append(answer)
-            if texts:
-                yield from self._compared(self.renderings[-1], texts, preset)
-        for template in self.machines:
-            answer = template.result()
-            if isinstance(answer, Rendering):
-                self.renderings.append(answer)
-            else:
-                refused.append(answer)
-        refused = [render for render in refused if not self._replaced(render.preset)]
-        yield from unrendered_findings(
-            refused, self.missing, asks=not _is_ours(self.chart), cluster=looks_up(self.chart)
-        )
-        yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
+        for preset, is_compared, _, running in self.started:
+            answers = [template.result() for template in running]
+            made = [answer for answer in answers if isinstance(answer, Rendering)]
+            self.renderings += made
+            refused += (
+                [] if self._is_replaced(preset) else [each for each in answers if isinstance(each, RefusedRender)]
+            )
+            if made and is_compared:
+                yield from self._compared(made, preset)
+        asks = not _is_ours(self.chart)
+        yield from unrendered_findings(refused, self.missing, asks=asks, cluster=self.asks_cluster)
+        yield from about_missing(self.chart, self.missing, rendered=self.is_library or bool(self.renderings))
 
-    def _replaced(self, preset: Preset) -> bool:
+    def _is_replaced(self, preset: Preset) -> bool:
         """Report whether a third-party chart asks for values instead of its defaults, and other values render."""
         if preset.name or _is_ours(self.chart):
             return False
-        answers = [(each, template.result()) for each, running in self.templates for template in running]
-        asks = [each for given, each in answers if not given.name and isinstance(each, RefusedRender)]
-        rendered = any(given.name and isinstance(each, Rendering) for given, each in answers)
-        return rendered and bool(asks) and all(render.asks for render in asks)
+        answers = [(given.name, template.result()) for given, *_, running in self.started for template in running]
+        asks = [each.asks for name, each in answers if not name and isinstance(each, RefusedRender)]
+        return all(asks) and bool(asks) and any(name and isinstance(each, Rendering) for name, each in answers)
 
-    def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> list[Finding]:
-        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades.
-
-        Where `lookup` keeps what an earlier render drew, an upgrade changes nothing.
-        """
-        found: list[Finding] = []
-        if len(texts) > 1 or len(self.versions) == 1:
-            found += self._differing(last, self.renderer.template(preset, last.kubernetes), EVERY_RENDER)
+    def _compared(self, made: Sequence[Rendering], preset: Preset) -> Iterator[Finding]:
+        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades."""
+        last, running = made[-1], {}
+        if len({each.text for each in made}) > 1 or len(self.versions) == 1:
+            running[EVERY_RENDER] = self.renderer.template(preset, last.kubernetes)
         if asks_for_upgrade(self.chart):
-            found += self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
-        if found and looks_up(self.chart):
-            # the names of both are equal, since a template may compute a checksum of them
-            renderer = replace(self.renderer, names=NAMES)
-            first = renderer.template(preset, last.kubernetes).result()
-            if isinstance(first, Rendering):
-                with suppress(ChartgenError), answered(self.chart, renderer.folder, first.manifests) as folder:
-                    upgraded = replace(renderer, folder=folder).template(preset, last.kubernetes, upgrade=True)
-                    if isinstance(upgraded.result(), Rendering):
-                        when = UPGRADED if asks_for_upgrade(self.chart) else EVERY_RENDER
-                        return list(self._differing(first, upgraded, when))
-        return found
-
-    def _differing(self, last: Rendering, running: Future[Rendering | RefusedRender], when: str) -> Iterator[Finding]:
-        second = running.result()
-        if isinstance(second, Rendering) and second.text != last.text:
-            with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
-                yield from differences(self.chart, last.manifests, second.manifests, when)
-
-
-@contextmanager
-def _folder(subject: Subject, missing: Sequence[str]) -> Iterator[Path]:
-    if subject.folder and missing:
-        with without(subject.chart, subject.folder, missing) as folder:
-            yield folder
-    elif subject.folder:
-        yield subject.folder
-    else:
-        with manifests.written_chart(subject.chart) as folder:
-            yield folder
-
-
-def _ends(versions: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys((versions[0], versions[-1])))
-
-
-def _wanted(chart: Chart) -> str:
-    return str(_head(chart).get("kubeVersion", ""))
+            running[UPGRADED] = self.renderer.template(preset, last.kubernetes, upgrade=True)
+        for when, template in running.items():
+            second = template.result()
+            if isinstance(second, Rendering) and second.text != last.text:
+                with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
+                    yield from differences(self.chart, last.manifests, second.manifests, when)
 
 
 def _is_ours(chart: Chart) -> bool:
     """Report whether chartgen composed the chart, of a known target or not."""
     return TARGET in annotations_of(chart)
-
-
-def _is_library(chart: Chart) -> bool:
-    return _head(chart).get("type") == "library"
-
-
-def _head(chart: Chart) -> dict[str, Plain]:
-    return require_map(load(chart.files["Chart.yaml"], "Chart.yaml"), "Chart.yaml")

@@ -15,7 +15,10 @@ from chartgen.findings import PartProblem, Rule
 from chartgen.kube import quantities
 from chartgen.kube.manifest_walk import (
     LINT_NAMESPACE,
+    Container,
+    Keys,
     Object,
+    Pod,
     all_containers,
     claimed_volumes,
     containers,
@@ -45,7 +48,6 @@ _SIDECAR_VOLUMES = ("gke-gcsfuse-",)
 # Namespaces of Kubernetes itself: an object that names one means exactly that one, such as the Role
 # extension-apiserver-authentication-reader of every extension API server.
 _SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
-_MOUNTS = ("volumeMounts", "volumeDevices")
 
 
 def mounts_have_volumes(thing: Object) -> Iterator[PartProblem]:
@@ -53,48 +55,51 @@ def mounts_have_volumes(thing: Object) -> Iterator[PartProblem]:
     for pod in (pod for pod in pods(thing) if is_template(thing, pod)):
         volumes = {volume.get("name") for _, volume in items(pod.spec, "volumes")} | claimed_volumes(thing, pod)
         for container in containers(pod):
-            for key in _MOUNTS:
-                for index, mount in items(container.spec, key):
-                    if mount.get("name") not in volumes:
-                        name = f"volume {mount.get('name')!r}, which the pod does not have"
-                        message = f"container {container.name} mounts {name}"
-                        yield PartProblem(message, at=(*container.at, key, index))
+            for at, name in _mounts(container):
+                if name not in volumes:
+                    message = f"container {container.name} mounts volume {name!r}, which the pod does not have"
+                    yield PartProblem(message, at=at)
 
 
 def volumes_are_used(thing: Object) -> Iterator[PartProblem]:
     """Every volume is mounted by a container, or by a sidecar that a webhook adds."""
     for pod in pods(thing):
-        mounted = [item for container in containers(pod) for key in _MOUNTS for _, item in items(container.spec, key)]
-        used = {mount.get("name") for mount in mounted}
+        used = {name for container in containers(pod) for _, name in _mounts(container)}
         for index, volume in items(pod.spec, "volumes"):
             name = str(volume.get("name"))
             if name not in used and not name.startswith(_SIDECAR_VOLUMES):
                 yield PartProblem(f"no container mounts volume {name!r}", at=(*pod.at, "volumes", index))
 
 
+def _mounts(container: Container) -> Iterator[tuple[Keys, Any]]:
+    for key in ("volumeMounts", "volumeDevices"):
+        for index, mount in items(container.spec, key):
+            yield (*container.at, key, index), mount.get("name")
+
+
 def unique_environment(thing: Object) -> Iterator[PartProblem]:
     """No container sets a variable twice; server-side apply rejects it (helm issue 31529)."""
     for container in all_containers(thing):
-        named = (((*container.at, "env", index), entry.get("name")) for index, entry in items(container.spec, "env"))
-        for at, name in repeated(named):
+        for at, name in _repeated(container, "env", "name"):
             yield PartProblem(f"container {container.name} sets {name} twice", at=at)
 
 
 def unique_volumes(thing: Object) -> Iterator[PartProblem]:
     """No two volumes of a pod have the same name."""
     for pod in pods(thing):
-        named = (((*pod.at, "volumes", index), volume.get("name")) for index, volume in items(pod.spec, "volumes"))
-        for at, name in repeated(named):
+        for at, name in _repeated(pod, "volumes", "name"):
             yield PartProblem(f"two volumes are named {name!r}", at=at)
 
 
 def unique_mount_paths(thing: Object) -> Iterator[PartProblem]:
     """No container mounts two volumes at the same path."""
     for container in all_containers(thing):
-        mounts = items(container.spec, "volumeMounts")
-        named = (((*container.at, "volumeMounts", index), mount.get("mountPath")) for index, mount in mounts)
-        for at, path in repeated(named):
+        for at, path in _repeated(container, "volumeMounts", "mountPath"):
             yield PartProblem(f"container {container.name} mounts two volumes at {path}", at=at)
+
+
+def _repeated(part: Pod | Container, key: str, field: str) -> Iterator[tuple[Keys, Any]]:
+    return repeated(((*part.at, key, index), item.get(field)) for index, item in items(part.spec, key))
 
 
 def unique_containers(thing: Object) -> Iterator[PartProblem]:
@@ -121,8 +126,11 @@ def unique_ports(thing: Object) -> Iterator[PartProblem]:
 def annotations_are_json(thing: Object) -> Iterator[PartProblem]:
     """An annotation that resembles JSON is valid JSON: network and device plugins silently drop an invalid one."""
     for at, name, text in entries(thing, "annotations"):
-        if isinstance(text, str) and text.lstrip()[:1] in ("{", "[") and not _is_json(text):
-            yield PartProblem(f"annotation {name} looks like JSON but is not", at=at)
+        if isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
+            try:
+                json.loads(text)
+            except ValueError:
+                yield PartProblem(f"annotation {name} looks like JSON but is not", at=at)
 
 
 def names_fit(thing: Object) -> Iterator[PartProblem]:
@@ -130,8 +138,9 @@ def names_fit(thing: Object) -> Iterator[PartProblem]:
     name = str(metadata(thing).get("name", ""))
     for made in (name, *_names_made_of(thing, name)):
         if len(made) > NAME_LIMIT and thing.get("kind") not in _LONG_NAMES:
-            message = f"name {made} has {len(made)} characters, at most {NAME_LIMIT} fit"
-            yield PartProblem(message, at=("metadata", "name"))
+            yield PartProblem(
+                f"name {made} has {len(made)} characters, at most {NAME_LIMIT} fit", at=("metadata", "name")
+            )
 
 
 def no_literal_namespace(thing: Object) -> Iterator[PartProblem]:
@@ -151,10 +160,8 @@ def no_literal_namespace(thing: Object) -> Iterator[PartProblem]:
 def standard_labels(thing: Object) -> Iterator[PartProblem]:
     """Every object has Helm's recommended labels, so that a release can be found and deleted by label."""
     labels = metadata(thing).get("labels") or {}
-    missing = [label for label in STANDARD_LABELS if label not in labels]
-    if missing:
-        at = ("metadata", "labels")
-        yield PartProblem(f"lacks the label {', '.join(missing)}", at=at)
+    if missing := [label for label in STANDARD_LABELS if label not in labels]:
+        yield PartProblem(f"lacks the label {', '.join(missing)}", at=("metadata", "labels"))
 
 
 def quantities_are_text(thing: Object) -> Iterator[PartProblem]:
@@ -162,12 +169,8 @@ def quantities_are_text(thing: Object) -> Iterator[PartProblem]:
     if thing.get("kind") == "CustomResourceDefinition":
         return  # here `limits` and `requests` are schemas of fields, not quantities
     found = [entry for key in ("limits", "requests") for entry in entries(thing, key)]
-    found += [
-        ((*at, key), key, node[key])
-        for at, node in maps(thing)
-        for key in ("sizeLimit", "nominalQuota")
-        if node.get(key) is not None
-    ]
+    single = [(at, node, key) for at, node in maps(thing) for key in ("sizeLimit", "nominalQuota")]
+    found += [((*at, key), key, node.get(key)) for at, node, key in single]
     for at, name, value in found:
         if isinstance(value, int | float):
             yield PartProblem(f"quantity {name}: {value} is not quoted", at=at)
@@ -217,8 +220,7 @@ def security_context_is_explicit(thing: Object) -> Iterator[PartProblem]:
     """Every container sets its securityContext, so that each privilege is deliberate."""
     for container in all_containers(thing):
         if not container.spec.get("securityContext"):
-            message = f"container {container.name} has no securityContext"
-            yield PartProblem(message, at=container.at)
+            yield PartProblem(f"container {container.name} has no securityContext", at=container.at)
 
 
 RULES = (
@@ -260,11 +262,3 @@ def _names_made_of(thing: Object, name: str) -> Iterator[str]:
         made = (job.get("template") or {}).get("spec") or {}  # null is as absent
         pod_count = made.get("completions") or 1
         yield f"{name}-{job.get('name')}-{(job.get('replicas') or 1) - 1}-{pod_count - 1}"
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True

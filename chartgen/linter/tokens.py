@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import Problem
 from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
-from chartgen.helm.yaml import Document, load
+from chartgen.helm.yaml import Document
 from chartgen.kube.manifest_walk import maps
+from chartgen.linter.documents import values_of
 
 TOKENS = Rule(
     "tokens-by-reference",
@@ -58,15 +58,9 @@ def names_token(name: str) -> bool:
     return bool(_NAMED.fullmatch(name))
 
 
-class _Token(NamedTuple):
-    name: str
-    expression: str
-    line: int
-
-
 def rendered_tokens(chart: Chart) -> Iterator[Finding]:
     """Find variables and flags with the name of a secret whose text comes from a value or is in values.yaml."""
-    values = _values(chart)
+    values = values_of(chart)
     for path, text in chart.files.items():
         if path.startswith("templates/") and path.endswith((".yaml", ".yml", ".tpl", ".sh")):
             for name, expression, line in _tokens(text):
@@ -76,15 +70,8 @@ def rendered_tokens(chart: Chart) -> Iterator[Finding]:
     yield from _in_values(values) if values else ()
 
 
-def _values(chart: Chart) -> Document | None:
-    try:
-        return load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
-    except ChartgenError:
-        return None  # Helm reports it
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    """Yield the tokens of a template, document by document; a document that creates a Secret may contain any.
+def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield name, expression and line of the tokens of a template; a document that creates a Secret may contain any.
 
     A variable that the template can also take from a Secret leaves the choice to the user.
     """
@@ -92,8 +79,8 @@ def _tokens(text: str) -> Iterator[_Token]:
     for part in re.split(r"(?m)^(?=---)", text):
         if not _SECRET_KIND.search(part):
             lines = part.split("\n")
-            found = (_Token(*each, line + at) for at, row in enumerate(lines) for each in _of_line(lines, at, row))
-            yield from (token for token in found if token.name not in chosen)
+            found = ((*each, line + at) for at, row in enumerate(lines) for each in _of_line(lines, at, row))
+            yield from (token for token in found if token[0] not in chosen)
         line += part.count("\n")
 
 
@@ -143,20 +130,16 @@ def _keys(expression: str, values: Document | None) -> Iterator[str]:
 def _in_values(values: Document) -> Iterator[Finding]:
     """Find variables that values.yaml requests as plain text: items `{name, value}`, and maps of variables."""
     for at, node in maps(values.data):
-        name = node.get("name")
-        if "value" in node and isinstance(name, str) and names_token(name) and _plain(node["value"]):
-            yield _token_finding(values, (*at, "name"), name)
+        given = [("name", node.get("name"), node["value"])] if "value" in node else []
         if at and isinstance(at[-1], str) and _VARIABLES.fullmatch(at[-1]):
-            for key, value in node.items():
-                if names_token(key) and _plain(value):
-                    yield _token_finding(values, (*at, key), key)
+            given += [(key, key, value) for key, value in node.items()]
+        for key, name, value in given:
+            if isinstance(name, str) and names_token(name) and _plain(value):
+                message = f"{name} is a plain value, which ends in the manifest and in the release"
+                place = (*at, key)
+                yield Finding(TOKENS.id, values.problem(message, place, _HINT), key=".".join(map(str, place)))
 
 
 def _plain(value: object) -> bool:
     """Report whether a value is the secret itself or a placeholder; `$(NAME)` refers to another variable."""
     return value is None or (isinstance(value, str) and not value.startswith("$("))
-
-
-def _token_finding(values: Document, at: tuple[str | int, ...], name: str) -> Finding:
-    message = f"{name} is a plain value, which ends in the manifest and in the release"
-    return Finding(TOKENS.id, values.problem(message, at, _HINT), key=".".join(map(str, at)))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from chartgen.composer.origin import Foreign, origin_of
-from chartgen.errors import ChartgenError, Problem, is_slip
+from chartgen.errors import Problem, is_slip
 from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import load
 from chartgen.linter.dependencies import subchart_keys
+from chartgen.linter.documents import schema_of, values_of
 from chartgen.linter.value_reads import Read, value_reads
 
 if TYPE_CHECKING:
@@ -34,6 +32,7 @@ UNKNOWN_VALUES = Rule(
 _METHODS = frozenset(("AsMap", "Encode", "PathValue", "Table", "YAML"))
 # Shorter names differ in one letter by chance.
 _SHORTEST = 4
+_MOST_REFERENCES = 20  # from one to the next: a schema may refer to itself
 
 
 def unknown_values(chart: Chart) -> Iterator[Finding]:
@@ -51,11 +50,11 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
         if read.path.startswith("templates/") and read.keys[0] not in free and not _METHODS.intersection(read.keys)
     ]
     guarded = {read.keys for read in reads if read.guarded}
-    schema, values = _schema(chart), _values(chart)
+    schema, values = schema_of(chart), values_of(chart)
     named = chart.files.get("values.yaml", "") + chart.files.get("README.md", "")
     reported: set[tuple[str, tuple[str, ...]]] = set()
     for read in reads:
-        excluded, (lacked, near) = _excluded(schema, read), _misspelled(values, read)
+        excluded, (lacked, near) = excluded_part(schema, read.keys), _misspelled(values.data if values else None, read)
         keys = excluded or lacked
         # fragments serve charts of other launchers too
         is_optional = (not is_foreign and keys[:-1] == ("launchers",)) or any(
@@ -74,12 +73,6 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
             yield Finding(UNKNOWN_VALUES.id, problem, "error" if excluded and not is_optional else "warning")
 
 
-def _excluded(schema: Schema, read: Read) -> tuple[str, ...]:
-    """Return the first part of the path of a value that the schema excludes; empty if the value is possible."""
-    begun = (read.keys[:depth] for depth in range(1, len(read.keys) + 1))
-    return next((keys for keys in begun if excludes(schema, keys)), ())
-
-
 def _misspelled(values: object, read: Read) -> tuple[tuple[str, ...], str]:
     """Return the first part of the path that the defaults lack, and a key with almost that name; empty if none."""
     node = values
@@ -93,79 +86,34 @@ def _misspelled(values: object, read: Read) -> tuple[tuple[str, ...], str]:
     return (), ""
 
 
-def _schema(chart: Chart) -> Schema:
-    try:
-        schema = json.loads(chart.files.get(SCHEMA_FILE, "{}"))
-    except (RecursionError, ValueError):
-        return {}  # Helm reports it
-    return schema if isinstance(schema, dict) else {}
+def excluded_part(root: Schema, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the first part of a path of keys that no valid values have; empty if the value is possible.
 
-
-def _values(chart: Chart) -> object:
-    try:
-        return load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True).data
-    except ChartgenError:
-        return None  # Helm reports it
-
-
-_DEEPEST = 50  # a schema may refer to itself
-
-
-def excludes(root: Schema, keys: Sequence[str]) -> bool:
-    """Report whether no valid values have something at a path of keys.
-
-    A keyword that this function does not know, a reference to another document and a broken part exclude nothing.
+    Read are the type, keys and references inside the schema. All other keywords, and a broken part, exclude nothing.
 
     Args:
         root: The schema, of any draft.
         keys: The path, from the root.
     """
-    return _Part(root, {}).excludes(root, tuple(keys), _DEEPEST)
+    parts: list[Json] = [root]
+    for depth, key in enumerate(keys, 1):
+        parts = [part for parent in parts for part in _of_key(_referred(parent, root), key)]
+        if any(part is False for part in parts):
+            return tuple(keys[:depth])
+    return ()
 
 
-@dataclass
-class _Part:
-    """The parts of a schema, each asked once for each rest of the path: they may refer to each other in any way."""
-
-    root: Schema
-    known: dict[tuple[int, int], bool]
-
-    def excludes(self, schema: Json, keys: tuple[str, ...], depth: int) -> bool:
-        if not isinstance(schema, dict) or not depth:
-            return schema is False
-        place = (id(schema), len(keys))
-        if place not in self.known:
-            self.known[place] = False  # for a part that refers to itself
-            self.known[place] = self._required(schema, keys, depth - 1)
-        return self.known[place]
-
-    def _required(self, schema: Schema, keys: tuple[str, ...], depth: int) -> bool:
-        if "$ref" in schema:  # up to draft-07, its siblings have no effect
-            return self.excludes(_referred(schema["$ref"], self.root), keys, depth)
-        every, *either = (
-            [self.excludes(branch, keys, depth) for branch in _branches(schema, word)]
-            for word in ("allOf", "anyOf", "oneOf")
-        )
-        if any(every) or any(found and all(found) for found in either):
-            return True
-        if not keys:
-            return False
-        types = schema.get("type", "object")
-        is_object = "object" in (types if isinstance(types, list) else [types])
-        return not is_object or any(self.excludes(each, keys[1:], depth) for each in _of_key(schema, keys[0]))
-
-
-def _branches(schema: Schema, word: str) -> list[Json]:
-    found = schema.get(word)
-    return found if isinstance(found, list) else []
-
-
-def _of_key(schema: Schema, key: str) -> Iterator[Json]:
-    """Yield the schemas of the value of a key."""
+def _of_key(schema: Json, key: str) -> list[Json]:
+    """Return the schemas of the value of a key."""
+    if not isinstance(schema, dict):
+        return []
+    types = schema.get("type", "object")
+    if "object" not in (types if isinstance(types, list) else [types]):
+        return [False]
     named, patterns = (schema.get(word) for word in ("properties", "patternProperties"))
     found = [named[key]] if isinstance(named, dict) and key in named else []
     found += [each for name, each in (patterns.items() if isinstance(patterns, dict) else ()) if _fits(name, key)]
-    yield from found or [schema.get("additionalProperties", True)]
+    return found or [schema.get("additionalProperties")]
 
 
 def _fits(pattern: str, key: str) -> bool:
@@ -175,14 +123,15 @@ def _fits(pattern: str, key: str) -> bool:
         return True
 
 
-def _referred(reference: Json, root: Schema) -> Json:
-    """Return the part of the schema that a reference such as `#/definitions/port` names; True for any other."""
-    if not isinstance(reference, str) or not re.match(r"#(?:/|$)", reference):
-        return True
-    node: Json = root
-    for part in unquote(reference[1:]).split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if not isinstance(node, dict) or name not in node:
-            return True
-        node = node[name]
-    return node
+def _referred(schema: Json, root: Schema) -> Json:
+    """Return the part of the root that `#/definitions/port` refers to; None for another reference, or a circle."""
+    for _ in range(_MOST_REFERENCES):
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            return schema
+        reference, schema = schema["$ref"], root  # up to draft-07, its siblings have no effect
+        if not isinstance(reference, str) or not re.match(r"#(?:/|$)", reference):
+            return None
+        for part in unquote(reference[1:]).split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            schema = schema.get(name) if isinstance(schema, dict) else None
+    return None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
 from chartgen.composer.origin import Composed, Foreign, origin_of
-from chartgen.composer.value_docs import value_rows
-from chartgen.errors import ChartgenError
+from chartgen.composer.values import value_rows
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
-from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, load, read_text
 from chartgen.linter.dependencies import dependency_keys, subchart_keys
+from chartgen.linter.documents import schema_of, values_of
 from chartgen.linter.machines import unknown_keys
 from chartgen.linter.rules import UNIQUE
 from chartgen.linter.sources import fragment_texts, is_users
@@ -37,10 +35,9 @@ def documents(chart: Chart) -> Iterator[Finding]:
     if not isinstance(origin, Foreign):
         yield from _own_values(chart, origin) if isinstance(origin, Composed) and not origin.setup else ()
         return
-    try:
-        values = load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
-    except ChartgenError:
-        return  # Helm reports it
+    values = values_of(chart)
+    if values is None:
+        return
     yield from (Finding(UNIQUE, problem) for problem in values.overwritten)
     if not isinstance(values.data, dict):
         return
@@ -48,27 +45,31 @@ def documents(chart: Chart) -> Iterator[Finding]:
     # values.yaml and other files may contain templates, for `tpl`
     others = "\n".join(text for path, text in chart.files.items() if not path.endswith(".md"))
     free = {*_FREE, *subchart_keys(chart), *dependency_keys(chart)}
-    all_used = bool(_ALL_VALUES.search(templates)) or _includes_others(templates)
+    described = schema_of(chart).get("properties")
+    # a definition of a packed or missing subchart sees the chart's values, as templates of library charts do
+    includes_others = not set(_INCLUDED.findall(templates)) <= set(_DEFINED.findall(templates))
+    all_used = includes_others or bool(_ALL_VALUES.search(templates))
+    paths = set(re.findall(r"\.Values\.(\w+)", others))
     for key in values.data.keys() - free:
-        name = re.escape(key)
-        used = all_used or re.search(rf"\"{name}\"", templates) or re.search(rf"\.Values\.{name}\b", others)
-        if not used:
+        if not all_used and key not in paths and f'"{key}"' not in templates:
             yield _about("values-are-used", values, key, "no template uses it", "remove it")
         if "README.md" in chart.files and not re.search(rf"\b{re.escape(key)}\b", chart.files["README.md"]):
             yield _about("readme-names-values", values, key, "the README does not name it", "describe it there")
-        if key not in _described(chart, key):
+        if isinstance(described, dict) and key not in described:
             yield _about("schema-describes-values", values, key, "the schema does not describe it", "add it there")
 
 
 def _own_values(chart: Chart, origin: Composed) -> Iterator[Finding]:
     """Check the values of the user's fragments: a comment describes each, and a template or a rule reads it."""
+    yield from unknown_keys(origin)
+    listed = fragment_texts(fragment.path for fragment in origin.target.every_fragment)
+    files = [path for path in listed if path.name == "values.yaml" and is_users(path)]
+    if not files:
+        return
+    own = [load(gotemplate.mask(read_text(path)), path) for path in files]
     texts = [text for path, text in chart.files.items() if "templates/" in path]
     # what only other workload kinds or the setup chart read
-    listed = fragment_texts(fragment.path for fragment in origin.target.every_fragment)
     read = "\n".join(texts + [read_text(path) for path in listed if path.name != "values.yaml"])
-    own = [
-        load(gotemplate.mask(read_text(path)), path) for path in listed if path.name == "values.yaml" and is_users(path)
-    ]
     values = load(chart.files["values.yaml"], "values.yaml")
     for row in value_rows(chart.files["values.yaml"], values):
         for file in [document for document in own if document.span(row.keys)]:
@@ -77,7 +78,6 @@ def _own_values(chart: Chart, origin: Composed) -> Iterator[Finding]:
                 yield _about("readme-names-values", file, row.key, "has no description", hint, row.keys)
             if not _is_read(row.keys, read):
                 yield _about("values-are-used", file, row.key, "no template uses it", "remove it", row.keys)
-    yield from unknown_keys(origin)
 
 
 def _is_read(keys: Keys, text: str) -> bool:
@@ -87,24 +87,6 @@ def _is_read(keys: Keys, text: str) -> bool:
     return bool(re.search(rf"[.\"'`]{names[-1]}\b", text)) or any(
         re.search(rf"\.Values\.{each}(?![\w.])", text) for each in maps
     )
-
-
-def _includes_others(templates: str) -> bool:
-    """Report whether a template includes a definition of another chart: a packed or missing subchart.
-
-    Such a definition sees the chart's values, as templates of library charts do.
-    """
-    return bool(set(_INCLUDED.findall(templates)) - set(_DEFINED.findall(templates)))
-
-
-def _described(chart: Chart, key: str) -> set[str]:
-    """Return the keys that the schema describes; the key itself without a schema, or with one of another shape."""
-    try:
-        schema = json.loads(chart.files.get(SCHEMA_FILE, "null"))
-    except ValueError:
-        return {key}  # Helm reports it
-    found = schema.get("properties") if isinstance(schema, dict) else None
-    return set(found) if isinstance(found, dict) else {key}
 
 
 def _about(rule: str, values: Document, key: str, message: str, hint: str, at: Keys = ()) -> Finding:

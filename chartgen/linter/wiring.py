@@ -27,18 +27,12 @@ from chartgen.linter.references import Wired, names_are_in_the_release
 
 def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
     """No two objects of a release have the same kind and name: the second replaces the first, or the install fails."""
-    names = [
-        (
-            group_of(str(thing.get("apiVersion"))),
-            thing.get("kind"),
-            metadata(thing).get("namespace"),
-            metadata(thing).get("name"),
-        )
-        for thing in things
-    ]
-    for (index, *_), _name in repeated(((index,), name) for index, name in enumerate(names)):
-        message = "is in the release twice"
-        yield Wired(int(index), PartProblem(message, at=("metadata", "name")))
+    names: list[tuple[Keys, Any]] = []
+    for index, thing in enumerate(things):
+        meta, group = metadata(thing), group_of(str(thing.get("apiVersion")))
+        names.append(((index,), (group, thing.get("kind"), meta.get("namespace"), meta.get("name"))))
+    for at, _ in repeated(names):
+        yield Wired(int(at[0]), PartProblem("is in the release twice", at=("metadata", "name")))
 
 
 def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
@@ -129,24 +123,20 @@ def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
         if thing.get("kind") in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
             at, labels = _selector(thing)
             at = (*at, "matchLabels")
-        elif thing.get("kind") == "Job" and "ttlSecondsAfterFinished" not in spec and not _is_hook(thing):
+        elif thing.get("kind") == "Job" and "ttlSecondsAfterFinished" not in spec:
+            if any(str(name).endswith("/hook") for name in metadata(thing).get("annotations") or {}):
+                continue
             at = ("spec", "template", "metadata", "labels")
             labels = metadata(spec.get("template") or {}).get("labels") or {}
             if not re.search(r"[0-9]", str(metadata(thing).get("name"))):  # such as a version, a revision or a digest
-                yield Wired(
-                    index,
-                    PartProblem("runs an image of the chart's version", at=("metadata",), is_satisfied=_versioned),
-                )
+                fault = PartProblem("runs an image of the chart's version", at=("metadata",), is_satisfied=_versioned)
+                yield Wired(index, fault)
         else:
             continue
         for name in _VERSIONS & labels.keys():
             version = re.sub(r"[^0-9]+", "-", str(labels[name])).strip("-")
             if version not in re.sub(r"[^0-9]+", "-", str(metadata(thing).get("name"))):
                 yield Wired(index, PartProblem(f"has the label {name}, which changes with the chart", at=(*at, name)))
-
-
-def _is_hook(thing: Object) -> bool:
-    return any(str(name).endswith("/hook") for name in metadata(thing).get("annotations") or {})
 
 
 def _versioned(template: str) -> bool:
@@ -186,17 +176,15 @@ def _templates(thing: Object) -> Iterator[tuple[Object, Pod]]:
 def _selector(thing: Object) -> tuple[Keys, Object]:
     """Return the labels that a Service, or a workload with matchLabels, selects; empty if they are uncertain."""
     policy = thing.get("kind") == "NetworkPolicy"
-    selector = (thing.get("spec") or {}).get("podSelector" if policy else "selector")
-    if not isinstance(selector, dict):
+    key = "podSelector" if policy else "selector"
+    labels = (thing.get("spec") or {}).get(key)
+    if thing.get("kind") != "Service" and isinstance(labels, dict):
+        labels = labels.get("matchLabels")
+    if not isinstance(labels, dict):
         return (), {}
-    if thing.get("kind") == "Service":
-        return ("spec", "selector"), selector
-    labels = selector.get("matchLabels")
-    if not isinstance(labels, dict) or (
-        policy and not any(str(label).startswith(LINT_RELEASE) for label in labels.values())
-    ):
-        return (), {}  # a policy without a label of the release may be for pods of others
-    return ("spec", "podSelector" if policy else "selector"), labels
+    # a policy without a label of the release may be for pods of others
+    ours = not policy or any(str(label).startswith(LINT_RELEASE) for label in labels.values())
+    return (("spec", key), labels) if ours else ((), {})
 
 
 def _may_make_pods(thing: Object) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from itertools import filterfalse
 from math import inf, isnan
 from typing import TypeAlias
 
 from chartgen.errors import Problem, UsageError
 from chartgen.metrics.figures.facts import FigureNote, facts_of, join_facts
-from chartgen.metrics.read.collect import EPOCH, Log
 from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
+from chartgen.metrics.read.log import EPOCH, Log
 
 # The start of a run: index of its first step, index of its first configuration, its settings.
 _Run: TypeAlias = tuple[int, int, Mapping[str, str]]
@@ -85,11 +86,11 @@ def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     since = log.track.when[begin] if at and runs[at - 1][1] == section else -inf
     until = log.track.when[end] if end < len(log.track) and behind == section else inf
     behind = max(behind, section + 1)
-    run = Log(log.track.part(begin, end), log.places[0])
+    run = copy(log)
+    run.track = log.track.part(begin, end)
     ends = [begin for begin, _ in log.parts[1:]] + [len(log.track)]
     kept = [place for (first, place), last in zip(log.parts, ends, strict=True) if first < end and last > begin]
-    run.places, run.sections, run.size = tuple(kept) or log.places, log.sections[:behind], log.size
-    run.broken, run.first_broken, run.bandwidths = log.broken, log.first_broken, log.bandwidths
+    run.places, run.sections = tuple(kept) or log.places, log.sections[:behind]
 
     def belongs(each: Checkpoint | Mark) -> bool:
         return section <= each.section < behind and not (each.when < since or each.when >= until)
@@ -98,7 +99,6 @@ def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     run.marks = [*filter(belongs, log.marks)]
     # most logs do not contain the program start of a later run
     run.begun = log.starts.get(section, NEVER) if at else log.begun
-    run.fresh, run.remarks = log.fresh, log.remarks
     timed: list[Checkpoint | Mark] = [*run.marks]
     timed += [] if run.track.family in EPOCH else run.checkpoints
     times = [*run.track.when, *(each.when for each in timed)]

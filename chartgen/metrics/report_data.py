@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,25 +10,31 @@ from chartgen.metrics.choose_run import choose_run
 from chartgen.metrics.figures.facts import Facts, FigureNote, facts_of, join_facts, target_of
 from chartgen.metrics.figures.guard import clean, without_impossible
 from chartgen.metrics.figures.peak import Peak, find_peak
-from chartgen.metrics.figures.results import Evaluation, LossCourse, Score, evaluations_of, loss_of, score_of
 from chartgen.metrics.figures.summary import (
     LINES,
     Derived,
+    Evaluation,
+    LossCourse,
+    Score,
     Speed,
     Times,
     batch_of,
     derived_of,
+    evaluations_of,
     gpus_of,
+    loss_of,
     missing,
+    score_of,
     speed_of,
     step_times,
 )
 from chartgen.metrics.figures.timeline import Cost, Timeline, cost_of, timeline_of
 from chartgen.metrics.figures.window import Window, window_of
-from chartgen.metrics.read.collect import Log
+from chartgen.metrics.read.log import Log
 from chartgen.metrics.read.track import kept_steps
 
 if TYPE_CHECKING:
+    from chartgen.checks.job import Job
     from chartgen.metrics.figures.flops import Attention
 
 
@@ -49,6 +54,7 @@ class Wanted(NamedTuple):
         run: Number of the run in a log with several, from 1; None = the last.
         gpu_price: Price per GPU and hour, instead of the machine's.
         currency: Currency of the price.
+        job: The job of the values, to compare its speed with the estimate; None = unknown.
     """
 
     window: str = ""
@@ -59,6 +65,7 @@ class Wanted(NamedTuple):
     run: int | None = None
     gpu_price: float | None = None
     currency: str = ""
+    job: Job | None = None
 
 
 class RunFigures(NamedTuple):
@@ -173,7 +180,12 @@ def _figures(
     speed, doubts = without_impossible(speed, None if isinstance(peak, FigureNote) else peak, facts)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
-    cost = None if wanted.price is wanted.gpu_price is None else _cost(wanted, facts, timeline, speed)
+    price, per_gpu = (wanted.price, False) if wanted.gpu_price is None else (wanted.gpu_price, True)
+    cost = None
+    if price is not None:
+        wall = timeline.wall_seconds
+        cost = cost_of(price, facts, wall, speed.tokens, per_gpu=per_gpu, currency=wanted.currency)
+    counted = Window(log.track, tuple(kept_steps(log.track)))
     absent = [each for each in (peak, cost) if isinstance(each, FigureNote)]
     peak = None if isinstance(peak, FigureNote) else peak
     return RunFigures(
@@ -189,9 +201,9 @@ def _figures(
         mfu=conventions[attention] / peak.tflops if peak and attention in conventions else None,
         logged_mfu=mfu / 100 if (mfu := window.rate("mfu")) else None,
         loss=loss_of(window),
-        totals={name: round(sum(_run(log, name))) for name in ("skipped", "nans") if name in log.track.columns},
-        odd=_odd(log),
-        memory=max(_run(log, "memory"), default=None),
+        totals={name: round(sum(counted.values(name))) for name in ("skipped", "nans") if name in log.track.columns},
+        odd={name: tuple(log.track.numbers[at] for at in places) for name, places in log.track.odd.items() if places},
+        memory=max(counted.values("memory"), default=None),
         joules=window.mean("energy"),
         cost=None if isinstance(cost, FigureNote) else cost,
         score=score_of(log),
@@ -202,36 +214,17 @@ def _figures(
             *backwards,
             *doubts,
             *([] if doubts else missing(speed, facts, timed=seconds is not None)),
-            *(_slow(wanted.facts, facts, window, times) if times and not doubts else []),
+            *(_slow(wanted.job, facts, window, times) if times and not doubts else []),
             *absent,
         ],
     )
 
 
-def _cost(wanted: Wanted, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | FigureNote:
-    price, per_gpu = (wanted.price or 0, False) if wanted.gpu_price is None else (wanted.gpu_price, True)
-    wall, tokens = timeline.wall_seconds, speed.tokens
-    return cost_of(price, facts, wall, tokens, per_gpu=per_gpu, currency=wanted.currency)
-
-
-def _slow(
-    sources: Sequence[tuple[str, Mapping[str, Any]]], facts: Facts, window: Window, times: Times
-) -> list[FigureNote]:
+def _slow(job: Job | None, facts: Facts, window: Window, times: Times) -> list[FigureNote]:
     """Return that the run is far slower than estimated, unless it is too short, or not the one of the values."""
-    job = next((source["job"] for _, source in sources if "job" in source), None)
     if job is None or len(window) < _ENOUGH or (facts.get("gpus"), facts.get("batch")) != (job.world, job.global_batch):
         return []
     from chartgen.checks.speed import why_slow
 
     found = why_slow(job, times.median)
     return [FigureNote(found.message, found.hint)] if found else []
-
-
-def _run(log: Log, name: str) -> array[float]:
-    """Return the finite values of a column over the counted steps."""
-    return Window(log.track, tuple(kept_steps(log.track))).values(name)
-
-
-def _odd(log: Log) -> dict[str, tuple[int, ...]]:
-    numbers = log.track.numbers
-    return {name: tuple(numbers[at] for at in indices) for name, indices in log.track.odd.items() if indices}

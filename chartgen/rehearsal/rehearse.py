@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -230,7 +230,7 @@ def prepare_stage(
     substitutes |= {name: [kind] for name, kind in kinds.items()}
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
-    offered = machine._replace(capacity={**assumed(target, planned), **machine.capacity})
+    offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
     found = (item["metadata"].get("namespace") for item in made)
     namespaces = tuple(dict.fromkeys([planned.namespace, *teams, *filter(None, found)]))

@@ -52,13 +52,12 @@ def remove_runs(
     deadline, reported, pause = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic(), _SHORTEST
     while left := _left(cluster, state, runs, run):
         check()
+        name = left[-1]["metadata"]["name"]
         if time.monotonic() > deadline:
-            name = left[-1]["metadata"]["name"]
             hint = f"find the cause with `kubectl describe pod {name}`, then run the same command again"
             raise ChartgenError(Problem(f"the old run does not end: {name} is still there", hint=hint))
         if time.monotonic() - reported > _REPORT_EVERY:
             reported = time.monotonic()
-            name = left[-1]["metadata"]["name"]
             progress(f"waiting for the old run to end ({name}), at most {deadline - reported:.0f} s more")
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST)
@@ -85,9 +84,9 @@ def sweep_objects(cluster: Cluster, rendered: Iterable[Object], state: State) ->
 
 
 def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
-    """Return the live objects of a kind that Helm made for a release and that are not being deleted."""
+    """Return the metadata of the objects of a kind that Helm made for a release and that are not being deleted."""
     namespace = state.namespace if kind.namespaced else ""
-    found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: state.release})
+    found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: state.release}, metadata_only=True)
     return [
         item
         for item in found
@@ -123,14 +122,10 @@ def _left(cluster: Cluster, state: State, runs: list[Object], run: str) -> list[
 
     Do not read thousands of pods while the run's own object still exists.
     """
-    return _still(cluster, runs, state.namespace) or pods_before(cluster, state, runs, run)
-
-
-def _still(cluster: Cluster, runs: list[Object], namespace: str) -> list[Object]:
     found = []
-    for run in runs:
-        metadata = run["metadata"]
-        live = cluster.get(cluster.kind(run["apiVersion"], run["kind"]), metadata["name"], namespace)
+    for item in runs:
+        metadata = item["metadata"]
+        live = cluster.get(cluster.kind(item["apiVersion"], item["kind"]), metadata["name"], state.namespace)
         if live is not None and live["metadata"]["uid"] == metadata["uid"]:
             found.append(live)
-    return found
+    return found or pods_before(cluster, state, runs, run)

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from chartgen.kube import Object
 from chartgen.kube.run_kinds import run_kind
 from chartgen.kube.workloads import Workers, find_workers
 from chartgen.masking import HIDDEN, masked_value
 
-Object: TypeAlias = dict[str, Any]
 _Key: TypeAlias = tuple[str, str, str, str]
 
 _DIGEST = re.compile(r"[0-9a-f]{8}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterable, Iterator
 
 from chartgen.errors import Problem
-from chartgen.kube import JOB, POD, QUEUE_LABEL, Cluster, ClusterError, Object
+from chartgen.kube import JOB, POD, QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.kube.run_kinds import lacks_runtime, with_runtimes
 from chartgen.kube.workloads import find_workers
 from chartgen.releases.history import OWNER_ANNOTATION, is_owned
@@ -33,12 +32,14 @@ def dry_run_refusals(
     rendered = list(rendered)
     for item, whole in zip(rendered, with_runtimes(rendered), strict=True):
         problems += _refusals(cluster, item, state)
-        for child in _children(whole):
+        for kind, child in _children(whole, state.namespace):
             try:
-                cluster.create(JOB if child["kind"] == "Job" else POD, _placed(child, state.namespace), dry_run=True)
+                cluster.create(kind, child, dry_run=True)
             except ClusterError as error:
                 if not (makes_room and _QUOTA in str(error)):
-                    problems.append(_child_problem(item, child, error))
+                    refusal = _problem(f"{kind.name} of {item['kind']} {item['metadata']['name']}", error)
+                    hint = "the run would be accepted and never start; correct the values"
+                    problems.append(Problem(refusal.message, hint=hint))
     return list(dict.fromkeys(problems))
 
 
@@ -75,26 +76,14 @@ def _problem(name: str, error: ClusterError) -> Problem:
     return Problem(f"{name}: {'; '.join(problem.message for problem in error.problems)}")
 
 
-def _child_problem(parent: Object, child: Object, error: ClusterError) -> Problem:
-    problem = _problem(f"{child['kind']} of {parent['kind']} {parent['metadata']['name']}", error)
-    return Problem(problem.message, hint="the run would be accepted and never start; correct the values")
-
-
-def _children(item: Object) -> Iterator[Object]:
+def _children(item: Object, namespace: str) -> Iterator[tuple[Kind, Object]]:
     """Yield the Jobs of a JobSet or of a TrainJob with its runtime, and a pod of each workload."""
     workers = find_workers([item])
     if workers is None:
         return
-    for job in item["spec"].get("replicatedJobs", ()):
-        yield _child("batch/v1", "Job", item, job["template"])
+    templates = [(JOB, job["template"]) for job in item["spec"].get("replicatedJobs", ())]
     if item["apiVersion"].partition("/")[0] != "batch.volcano.sh":  # needs its PodGroup first
-        yield _child("v1", "Pod", item, workers.pod)
-
-
-def _child(api_version: str, kind: str, parent: Object, template: Object) -> Object:
-    metadata = {**template.get("metadata", {}), "name": parent["metadata"]["name"]}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": copy.deepcopy(template["spec"])}
-
-
-def _placed(item: Object, namespace: str) -> Object:
-    return {**item, "metadata": {**item["metadata"], "namespace": namespace}}
+        templates.append((POD, workers.pod))
+    for kind, template in templates:
+        metadata = {**template.get("metadata", {}), "name": item["metadata"]["name"], "namespace": namespace}
+        yield kind, {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, "spec": template["spec"]}

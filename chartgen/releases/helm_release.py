@@ -30,8 +30,19 @@ if TYPE_CHECKING:
 # Helm's own limit: the name goes into a label of its Secrets, with 10 characters left for charts.
 RELEASE_NAME_LIMIT = 53
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_TAKEN = re.compile(r"cannot re-?use a name")
-_ABSENT = re.compile(r"release: not found|has no deployed releases")
+# Refusals of Helm: of an install, then of an upgrade.
+_REFUSALS = (
+    (
+        re.compile(r"cannot re-?use a name"),
+        "release {name} already exists",
+        "use `chartgen upgrade`, or `chartgen uninstall {name}` first",
+    ),
+    (
+        re.compile(r"release: not found|has no deployed releases"),
+        "no release {name} in namespace {namespace}",
+        "use `chartgen install`",
+    ),
+)
 _SERVER_SIDE = (4, 0, 0)  # the first Helm that applies server-side
 
 
@@ -71,7 +82,7 @@ class Place:
 
 
 def install(
-    chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None, *, description: str = ""
+    chart: Chart, name: str, values: dict[str, Plain], place: Place = Place(), *, description: str = ""
 ) -> Release:
     """Install a new release.
 
@@ -83,29 +94,15 @@ def install(
         ChartgenError: The release exists, or for an upgrade does not, or Helm, the chart or the cluster rejects it.
         MissingToolError: Helm or the cluster is missing.
     """
-    try:
-        place = place or Place()
-        return _apply(["install", *_method(chart, place)], chart, name, values, place, description)
-    except HelmError as error:
-        if _TAKEN.search(error.stderr):
-            hint = f"use `chartgen upgrade`, or `chartgen uninstall {name}` first"
-            raise ChartgenError(Problem(f"release {name} already exists", hint=hint)) from None
-        raise
+    return _apply(["install", *_method(chart, place)], chart, name, values, place, description)
 
 
 def upgrade(
-    chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None, *, description: str = ""
+    chart: Chart, name: str, values: dict[str, Plain], place: Place = Place(), *, description: str = ""
 ) -> Release:
     """Upgrade an existing release to exactly these values; earlier values are not carried over. See `install`."""
-    place = place or Place()
-    try:
-        # Without --reset-values Helm takes the last revision's values when the new ones are empty.
-        return _apply(["upgrade", "--reset-values"], chart, name, values, place, description)
-    except HelmError as error:
-        if _ABSENT.search(error.stderr):
-            hint = "use `chartgen install`"
-            raise ChartgenError(Problem(f"no release {name} in namespace {place.namespace}", hint=hint)) from None
-        raise
+    # Without --reset-values Helm takes the last revision's values when the new ones are empty.
+    return _apply(["upgrade", "--reset-values"], chart, name, values, place, description)
 
 
 def _method(chart: Chart, place: Place) -> list[str]:
@@ -114,7 +111,7 @@ def _method(chart: Chart, place: Place) -> list[str]:
     return ["--server-side=false"] if client_side and _helm(place).version >= _SERVER_SIDE else []
 
 
-def uninstall(name: str, place: Place | None = None) -> None:
+def uninstall(name: str, place: Place = Place()) -> None:
     """Uninstall an existing release.
 
     Raises:
@@ -123,7 +120,6 @@ def uninstall(name: str, place: Place | None = None) -> None:
         MissingToolError: Helm or the cluster is missing.
     """
     check_name(name)
-    place = place or Place()
     _helm(place).run(["uninstall", name, "--namespace", place.namespace])
 
 
@@ -145,19 +141,18 @@ def _apply(
     command: list[str], chart: Chart, name: str, values: dict[str, Plain], place: Place, description: str
 ) -> Release:
     check_name(name)
-    stdin = to_json(values)
     if description:
         command = [*command, "--description", description]
     with written_chart(chart) as folder:
         arguments = [*command, name, str(folder), "--namespace", place.namespace, "--values", "-", "--output", "json"]
-        return _release(json.loads(_helm(place).run(arguments, stdin)))
-
-
-def _helm(place: Place) -> Helm:
-    return find_helm(place.kubeconfig, place.context)
-
-
-def _release(record: dict[str, Any]) -> Release:
+        try:
+            record: dict[str, Any] = json.loads(_helm(place).run(arguments, to_json(values)))
+        except HelmError as error:
+            for pattern, text, hint in _REFUSALS:
+                if pattern.search(error.stderr):
+                    names = {"name": name, "namespace": place.namespace}
+                    raise ChartgenError(Problem(text.format(**names), hint=hint.format(**names))) from None
+            raise
     metadata, info = record["chart"]["metadata"], record["info"]
     return Release(
         name=record["name"],
@@ -165,12 +160,9 @@ def _release(record: dict[str, Any]) -> Release:
         revision=int(record["version"]),
         chart=f"{metadata['name']}-{metadata['version']}",
         status=info["status"],
-        updated=_time(info["last_deployed"]),
+        updated=parse_time(info["last_deployed"]),
     )
 
 
-def _time(text: str) -> datetime:
-    try:
-        return parse_time(text)
-    except ValueError:
-        raise ChartgenError(f"helm gives a time that chartgen cannot read: {text!r}") from None
+def _helm(place: Place) -> Helm:
+    return find_helm(place.kubeconfig, place.context)

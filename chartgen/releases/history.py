@@ -26,6 +26,13 @@ from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.kube import CONFIG_MAP, SECRET, TRAINING_RUNTIME, Cluster, Kind, Object
 from chartgen.kube.run_kinds import run_names
 
+# Helm's states of a release after a killed command (pkg/release/common/status.go), and the command that recovers it.
+UNFINISHED = {
+    "pending-install": "install",
+    "pending-upgrade": "upgrade",
+    "pending-rollback": "upgrade",
+    "uninstalling": "uninstall",
+}
 # Labels of Helm's stored records (pkg/storage/driver/secrets.go).
 _OWNER = {"owner": "helm"}
 _DRIVERS = {"": SECRET, "secret": SECRET, "secrets": SECRET, "configmap": CONFIG_MAP, "configmaps": CONFIG_MAP}
@@ -60,12 +67,10 @@ class RevisionRecord:
     """One revision of a release.
 
     Args:
-        revision: Number of the revision, from 1.
+        revision: Its number, from 1.
         status: Helm's status: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
         description: Note of Helm or of the user.
         updated: Creation time.
-        chart: Name of its chart.
-        chart_version: Version of its chart.
         target: The chartgen target of the chart; empty for third-party charts.
         setup: Whether the chart is a target's setup chart, which runs nothing.
         values: The user's values, merged.

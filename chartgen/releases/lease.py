@@ -48,18 +48,13 @@ def lease_spec(holder: str) -> dict[str, Any]:
 
 
 def with_notes(notes: dict[str, list[str]]) -> dict[str, str]:
-    """Return the annotations of a Lease with these notes."""
+    """Return the annotations of a Lease with notes."""
     return {_NOTES: json.dumps(notes)}
 
 
 def holder_of(lease: Object) -> str:
     """Return the holder of a Lease; empty without one."""
     return str(lease["spec"].get("holderIdentity") or "")
-
-
-def duration_of(lease: Object) -> float:
-    """Return the seconds without a renewal until its holder counts as dead."""
-    return float(lease["spec"].get("leaseDurationSeconds") or DURATION)
 
 
 def version_of(lease: Object) -> str:

@@ -19,7 +19,7 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import LEASE, Cluster, ClusterError, Object
 from chartgen.programs import Progress
 from chartgen.releases.lease import (
-    duration_of,
+    DURATION,
     holder_of,
     identity,
     lease_name,
@@ -116,8 +116,10 @@ class Lock:
             MissingToolError: The cluster does not answer.
         """
         self.check()
-        self.notes = {key: names for key, names in {**self.notes, **notes}.items() if names}
-        self._write()
+        changed = {key: names for key, names in {**self.notes, **notes}.items() if names}
+        if changed != self.notes:
+            self.notes = changed
+            self._write()
 
     def check(self, within: float = _SAFE) -> None:
         """Check that this command still holds the lock; ask the server when the last renewal is too old.
@@ -177,7 +179,8 @@ class Lock:
 
     def _await_death(self, lease: Object) -> None:
         """Wait until a Lease has not changed for its duration; raise as soon as it changes."""
-        holder, seen, duration = holder_of(lease), version_of(lease), duration_of(lease)
+        holder, seen = holder_of(lease), version_of(lease)
+        duration = float(lease["spec"].get("leaseDurationSeconds") or DURATION)
         self._progress(f"release locked by {holder}; waiting {duration:.0f} s for a sign of life")
         deadline = self._pace.clock() + duration
         while self._pace.clock() < deadline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
@@ -14,7 +14,7 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
-from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions, why_no_run
+from chartgen.kube.workloads import find_workers, program_of, used_api_versions, why_no_run
 
 # Seconds: 8 to 10 on a lent H100 (docs/explanation/healing.md); eight GPUs need longer to begin than one.
 _EXAMINATION = 20
@@ -95,17 +95,44 @@ def plan_objects(
 ) -> Plan | None:
     """Return the plan of a chart's objects; None for setup charts and third-party charts."""
     rendered = list(rendered)
-    found, effective = find_workers(rendered), effective_values(chart, values)
-    if found is None or "launcher" not in effective:
+    workers, effective = find_workers(rendered), effective_values(chart, values)
+    if workers is None or "launcher" not in effective:
         return None
     job = job_of(chart, values)
+    container, env = program_of(workers.pod), workers.env
+    resources, each = container.get("resources") or {}, int(env.get("GPUS_PER_NODE", 0))
+    gpus = workers.count * each
+    # The program knows of no spares.
+    spares = workers.count - int(env.get("NNODES", workers.count)) if gpus else 0
+    working = gpus - spares * each
     # portable sizes reach only a program whose launcher passes them on
-    sized = job is None or "parallelism.tensor" in job.launcher.owns
-    plan = _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
-    plan = replace(plan, examined=any("examine.py" in (item.get("data") or {}) for item in rendered))
-    if job is None or not job.trains:
-        return plan
-    return replace(plan, recovery=dict(recovery(job)), estimate=describe_speed(speed_of(job), plan.steps))
+    trains = bool(gpus) and workers.trains and (job is None or "parallelism.tensor" in job.launcher.owns)
+    steps = int(effective["steps"]) if trains else 0
+    logs = f"{env['RUN_DIRECTORY']} on {effective['storage']['outputs']['from']}" if "RUN_DIRECTORY" in env else ""
+    return Plan(
+        release=release,
+        namespace=namespace,
+        chart=chart.name,
+        run=workers.name,
+        kind=workers.kind,
+        program=effective["launcher"],
+        image=container["image"],
+        nodes=workers.count,
+        spares=spares,
+        machine=effective["machineType"],
+        gpus=gpus,
+        parallelism=layout_sizes(effective, working) if trains else {},
+        batch=batch_sizes(effective, working) if trains else {},
+        steps=steps,
+        queue=workers.queue,
+        rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
+        logs=logs,
+        apis=used_api_versions(rendered),
+        requests={**(resources.get("limits") or {}), **(resources.get("requests") or {})},
+        examined=any("examine.py" in (item.get("data") or {}) for item in rendered),
+        recovery=dict(recovery(job)) if job and job.trains else {},
+        estimate=describe_speed(speed_of(job), steps) if job and job.trains else "",
+    )
 
 
 def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -124,44 +151,3 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
     yield from plan.recovery.items()
-
-
-def _plan(
-    chart: Chart,
-    values: dict[str, Any],
-    release: str,
-    namespace: str,
-    workers: Workers,
-    apis: frozenset[str],
-    *,
-    sized: bool,
-) -> Plan:
-    container = program_of(workers.pod)
-    env, resources = workers.env, container.get("resources") or {}
-    gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
-    trains = bool(gpus) and workers.trains and sized
-    # The program knows of no spares.
-    spares = workers.count - int(env.get("NNODES", workers.count)) if gpus else 0
-    working = gpus - spares * int(env.get("GPUS_PER_NODE", 0))
-    sizes = layout_sizes(values, working) if trains else {}
-    return Plan(
-        release=release,
-        namespace=namespace,
-        chart=chart.name,
-        run=workers.name,
-        kind=workers.kind,
-        program=values["launcher"],
-        image=container["image"],
-        nodes=workers.count,
-        spares=spares,
-        machine=values["machineType"],
-        gpus=gpus,
-        parallelism=sizes,
-        batch=batch_sizes(values, working) if trains else {},
-        steps=int(values["steps"]) if trains else 0,
-        queue=workers.queue,
-        rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
-        logs=f"{env['RUN_DIRECTORY']} on {values['storage']['outputs']['from']}" if "RUN_DIRECTORY" in env else "",
-        apis=apis,
-        requests={**(resources.get("limits") or {}), **(resources.get("requests") or {})},
-    )

@@ -8,8 +8,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from chartgen.kube.workloads import find_pods, find_workers, outcome
-from chartgen.releases.status.pod_summary import summarize_pods
-from chartgen.releases.status.readout import progress_now
 from chartgen.releases.survival import Survival, stored_values, survival
 from chartgen.visible import counted
 
@@ -95,6 +93,9 @@ def _loss(cluster: Cluster, state: State, run: Object) -> LostWork | None:
     found = survival_of_live(state, run)
     if found is None or found.is_safe:
         return None
+    from chartgen.releases.status.pod_summary import summarize_pods
+    from chartgen.releases.status.readout import progress_now
+
     summary = summarize_pods(cluster, state.release, state.namespace)
     if not summary.started:
         return None
@@ -102,7 +103,7 @@ def _loss(cluster: Cluster, state: State, run: Object) -> LostWork | None:
     return LostWork(
         run=run["metadata"]["name"],
         why=found.risk,
-        progress=progress_now(cluster, summary, state.namespace, record_of(state, run["metadata"]["name"])).text,
+        progress=progress_now(cluster, summary, state.namespace, record_of(state, run["metadata"]["name"]))[0],
         gpu_hours=None if hours is None else round(max(hours, 0.0) * summary.gpus, 1),
     )
 
@@ -112,12 +113,7 @@ RUN_AGAIN = "to run it again, add --set run.again=<word>"
 
 @dataclass(frozen=True)
 class Side:
-    """A render of a release, before a change or after it.
-
-    Args:
-        workers: The pods of its run; None without a run.
-        survival: The data that outlives them.
-    """
+    """The pods of a run before a change or after it, and the data that outlives them; None without a run."""
 
     workers: Workers | None = None
     survival: Survival | None = None
@@ -137,12 +133,7 @@ class OldRun:
 
 
 def side(rendered: Iterable[Object], values: Mapping[str, Any]) -> Side:
-    """Return one side of a change.
-
-    Args:
-        rendered: The objects of a release.
-        values: The values that its templates received, chart defaults included.
-    """
+    """Return one side of a change; see `survival` for the values."""
     workers = find_workers(rendered)
     return Side(workers, survival(workers, values)) if workers else Side()
 
@@ -161,9 +152,11 @@ def old_run(cluster: Cluster, state: State, workers: Workers | None) -> OldRun:
 def effect(before: Side, after: Side, old: OldRun) -> str:
     """Report the effect of an upgrade on the run; empty when neither side has a run."""
     was, will = before.workers, after.workers
-    if was is None or will is None:
-        return _one_sided(was, will, old)
+    if was is None:
+        return f"{will.kind} {will.name} starts with {counted(will.count, 'pod')}" if will else ""
     name = f"{was.kind} {was.name}"
+    if will is None:
+        return f"{name} is removed: {_end(old)}"
     if was.name != will.name:
         return f"{name} is replaced by {will.name}: {_end(old)}; {resumption(before, after)}"
     if old.outcome:
@@ -179,13 +172,12 @@ def resumption(before: Side, after: Side) -> str:
     old, new = before.survival, after.survival
     here, there = new.checkpoints.directory, old.checkpoints.directory
     is_there = was.volume(there) == will.volume(there)
-    if (
-        not (was.trains and here == there and is_there)
-        or new.saves == "no"
-        or not here
-        or old.checkpoints.stays == "no"
-    ):
-        return f"training starts from the beginning{f' in {here}' if here else ''}{_kept(old, is_moved=not is_there)}"
+    is_kept = old.checkpoints.stays != "no"
+    if not (was.trains and here == there and is_there and here and is_kept) or new.saves == "no":
+        kept = ""
+        if there and is_kept and old.saves != "no":
+            kept = f", and {there}{'' if is_there else ' of the old storage'} stays unchanged"
+        return f"training starts from the beginning{f' in {here}' if here else ''}{kept}"
     newest = f"training resumes from the newest checkpoint in {here}"
     if old.checkpoints.stays == "machine":
         return f"{newest} where machines get the same pods as before, else from the beginning"
@@ -194,19 +186,6 @@ def resumption(before: Side, after: Side) -> str:
     if old.risk:
         return f"{newest}, if it exists: {old.risk}"
     return newest + (f", saved every {old.interval} steps" if old.interval else "")
-
-
-def _kept(old: Survival, *, is_moved: bool) -> str:
-    """Report which earlier checkpoints stay when the new run does not use them."""
-    if not old.checkpoints.directory or old.checkpoints.stays == "no" or old.saves == "no":
-        return ""
-    return f", and {old.checkpoints.directory}{' of the old storage' if is_moved else ''} stays unchanged"
-
-
-def _one_sided(was: Workers | None, will: Workers | None, old: OldRun) -> str:
-    if will:
-        return f"{will.kind} {will.name} starts with {counted(will.count, 'pod')}"
-    return f"{was.kind} {was.name} is removed: {_end(old)}" if was else ""
 
 
 def _end(old: OldRun) -> str:

@@ -27,7 +27,6 @@ from chartgen.releases.lock import Lock
 from chartgen.releases.preview import Preview, preview
 from chartgen.releases.stage import CommandStage, reported
 from chartgen.releases.state import FINISHED, REPLACING, State, run_of, survey_release
-from chartgen.releases.status.failure import BROKEN, broken_machine
 
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
@@ -80,7 +79,7 @@ class Rollout:
         return [run for run in self.state.runs if _name(run) != self.run or "deletionTimestamp" in run["metadata"]]
 
 
-def prepare(
+def prepare(  # noqa: PLR0913 - independent options, passed by name
     cluster: Cluster,
     place: Place,
     chart: Chart,
@@ -89,19 +88,21 @@ def prepare(
     *,
     action: str,
     rendered: Iterable[Object] | None = None,
+    state: State | None = None,
 ) -> Rollout:
     """Prepare an install or upgrade; nothing is changed.
 
     Args:
         action: install, upgrade or rollback.
         rendered: The chart's objects with these values; rendered when None.
+        state: The state of the release; read when None. A change since then ends `execute`.
 
     Raises:
         ChartgenError: The release exists or does not, has finished the same run, or the API server rejects an object;
             all problems at once.
     """
     helm_release.check_name(release)
-    state = survey_release(cluster, release, place.namespace)
+    state = state or survey_release(cluster, release, place.namespace)
     check_existence(state, action)
     if rendered is None:
         rendered = objects(render(chart, release, place.namespace, values, cluster.version))
@@ -139,7 +140,7 @@ def prepare_rollback(
     values: dict[str, Any] = dict(record.values)
     if again:
         values["run"] = {**values.get("run", {}), "again": again}
-    found = prepare(cluster, place, restore_chart(record), release, values, action="rollback")
+    found = prepare(cluster, place, restore_chart(record), release, values, action="rollback", state=state)
     return replace(found, description=f"Rollback to {record.revision}")
 
 
@@ -207,16 +208,15 @@ def _check_not_over(rollout: Rollout) -> None:
 def _earlier(state: State, revision: int | None) -> RevisionRecord:
     if not state.records:
         raise state.absent()
-    complete = [record for record in state.records if record.status in ("deployed", "superseded")]
     if revision is None:
-        complete = [record for record in complete if record is not state.base]
-        if not complete:
+        earlier = [record for record in state.complete if record is not state.base]
+        if not earlier:
             raise ChartgenError(f"release {state.release} has no earlier revision to return to")
-        return complete[-1]
-    for record in complete:
+        return earlier[-1]
+    for record in state.complete:
         if record.revision == revision:
             return record
-    known = ", ".join(str(record.revision) for record in complete)
+    known = ", ".join(str(record.revision) for record in state.complete)
     hint = f"installed revisions that Helm still keeps: {known}"
     raise ChartgenError(Problem(f"release {state.release} has no installed revision {revision}", hint=hint))
 
@@ -240,6 +240,8 @@ def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, stage: CommandSta
     """Delete the obsolete runs with all pods; note them first for the successor of a killed command."""
     runs = rollout.obsolete
     if runs:
+        from chartgen.releases.status.failure import BROKEN, broken_machine
+
         over = [_name(run) for run in runs if rollout.state.outcome(_name(run)) == "finished"]
         finished = list(dict.fromkeys([*lock.notes.get(FINISHED, ()), *over]))[-_KEPT:]
         replaced = list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *map(_name, runs)]))

@@ -19,12 +19,7 @@ UNTOUCHED = "nothing was changed"
 
 @dataclass
 class CommandStage:
-    """Progress of a command.
-
-    Args:
-        action: install, upgrade, rollback or uninstall.
-        done: Descriptions of the completed steps.
-    """
+    """An install, upgrade, rollback or uninstall, and what of it is done."""
 
     action: str
     release: str

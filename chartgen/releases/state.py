@@ -9,11 +9,11 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object
 from chartgen.kube.workloads import find_runs, find_workers, outcome
-from chartgen.releases.history import RevisionRecord, is_owned, read_records
+from chartgen.releases.history import UNFINISHED, RevisionRecord, is_owned, read_records
 from chartgen.releases.lease import read_notes
 
 LIST_HINT = "`helm list --all-namespaces` shows all releases"
-_STUCK = {"pending-install", "pending-upgrade", "pending-rollback"}
+_STUCK = UNFINISHED.keys() - {"uninstalling"}
 REPLACING = "replacing"  # note: runs that a command deletes to make room for a new one
 FINISHED = "finished"  # note: runs that had finished when they were replaced
 
@@ -46,8 +46,12 @@ class State:
         """Return the base of an upgrade: the newest completely installed revision; None before the first."""
         if self.uninstalling:
             return None
-        complete = [record for record in self.records if record.status in ("deployed", "superseded")]
-        return next((record for record in complete if record.status == "deployed"), complete[-1] if complete else None)
+        return next((record for record in self.complete if record.status == "deployed"), [None, *self.complete][-1])
+
+    @property
+    def complete(self) -> list[RevisionRecord]:
+        """Return the revisions that were completely installed, oldest first."""
+        return [record for record in self.records if record.status in ("deployed", "superseded")]
 
     @property
     def uninstalling(self) -> bool:

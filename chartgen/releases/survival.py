@@ -76,7 +76,13 @@ class Survival:
             return f"checkpoints in {store.directory} end with its pods ({store.where})"
         if store.stays == "machine":
             return f"checkpoints in {store.directory} are on {store.where}, which other machines do not have"
-        unknown = [text for text in (_unknown_chart(self), _unknown_store(store)) if text]
+        unknown = []
+        if self.saves == "unknown":
+            unknown.append("chartgen does not know this chart, nor whether it saves checkpoints")
+        if not store.directory:
+            unknown.append("the location of its checkpoints is not known")
+        elif store.stays == "unknown":
+            unknown.append(f"whether {store.where} keeps {store.directory} is not known")
         return " and ".join(unknown)
 
 
@@ -112,9 +118,7 @@ def stored_values(record: RevisionRecord) -> dict[str, Any]:
 
 def _store(workers: Workers, variable: str) -> Store:
     directory = workers.env.get(variable, "")
-    if not directory:
-        return Store()
-    return Store(directory, *_fate(workers.volume(directory)))
+    return Store(directory, *_fate(workers.volume(directory))) if directory else Store()
 
 
 def _fate(volume: Mapping[str, Any]) -> tuple[str, Stays]:
@@ -134,13 +138,3 @@ def _fate(volume: Mapping[str, Any]) -> tuple[str, Stays]:
         return f"bucket {source.get('volumeAttributes', {}).get('bucketName')}", "yes"
     # all other volume types of Kubernetes are network disks and file systems
     return known.get(kind, (f"a volume of type {kind}", "yes"))
-
-
-def _unknown_chart(found: Survival) -> str:
-    return "chartgen does not know this chart, nor whether it saves checkpoints" if found.saves == "unknown" else ""
-
-
-def _unknown_store(store: Store) -> str:
-    if not store.directory:
-        return "the location of its checkpoints is not known"
-    return f"whether {store.where} keeps {store.directory} is not known" if store.stays == "unknown" else ""

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
 from pod_runner import Machine, run
 from rendered import container, one
 
+from chartgen.library.workloads.common.files import examine
 from chartgen.library.workloads.common.files.examine import (
     DOUBTS,
     FAULTS,
@@ -49,7 +53,7 @@ def changed(**values: str) -> str:
 
 
 @pytest.mark.parametrize("marks", [FAULTS, DOUBTS], ids=["faults", "doubts"])
-def test_a_sound_gpu_has_no_marks(marks: dict[str, tuple[str, str]]) -> None:
+def test_a_sound_gpu_has_no_marks(marks: tuple[tuple[str, str, str], ...]) -> None:
     assert [*find_marks(gpus(SOUND, 8), marks), *find_busy(gpus(SOUND, 8))] == []
 
 
@@ -64,7 +68,7 @@ def test_a_sound_gpu_has_no_marks(marks: dict[str, tuple[str, str]]) -> None:
         ("sram_threshold_exceeded", "Yes", DOUBTS),
     ],
 )
-def test_a_mark_names_the_gpu_and_the_value(name: str, value: str, marks: dict[str, tuple[str, str]]) -> None:
+def test_a_mark_names_the_gpu_and_the_value(name: str, value: str, marks: tuple[tuple[str, str, str], ...]) -> None:
     (line,) = find_marks([*gpus(SOUND), *gpus(changed(**{name: value}))], marks)
     assert line.startswith("GPU 1 ")
     assert f"{name} {value}" in line
@@ -154,6 +158,29 @@ def test_a_fit_machine_leaves_its_figures_and_starts(tmp_path: Path) -> None:
     (figures,) = tmp_path.rglob("machines/*.json")
     assert json.loads(figures.read_text())["written"] > 0
     assert not [*tmp_path.rglob(".examine-*")]
+
+
+def test_gpus_that_fail_and_that_do_not_answer_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    end, asked = threading.Event(), []
+
+    def multiply(_torch: object, number: int) -> float:
+        if number == 1:
+            end.wait(180)
+        if number == 2:
+            raise RuntimeError("an illegal instruction\nand its stack")
+        return 700.0
+
+    torch = SimpleNamespace(version=SimpleNamespace(cuda="13.0"), cuda=SimpleNamespace(device_count=lambda: 4))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as it sets it itself
+    for name, value in (("_multiply", multiply), ("SECONDS", 0.0), ("PATIENCE", 0.5)):
+        monkeypatch.setattr(examine, name, value)
+    with pytest.raises(RuntimeError) as failed:
+        examine.multiply(3, lambda: asked.append("nvidia-smi"))
+    end.set()
+    assert str(failed.value) == "GPU 1 did not multiply matrices within 0.5 s; GPU 2: an illegal instruction"
+    assert asked == ["nvidia-smi"]
+    assert examine.multiply(1, lambda: None) == [700.0]
 
 
 @pytest.mark.helm

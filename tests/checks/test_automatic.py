@@ -11,8 +11,8 @@ from rendered import chart, target
 from userlib import chartgen
 
 from chartgen.checks import check, job_of
-from chartgen.checks.automatic import Decision, decide
-from chartgen.checks.layouts import fitting_layouts, layout_values, works
+from chartgen.checks.automatic import Decision, decide, fitting_layouts
+from chartgen.checks.layouts import layout_values, works
 from chartgen.composer.library import open_library
 from chartgen.composer.presets import preset_layers, presets
 from chartgen.errors import ChartgenError

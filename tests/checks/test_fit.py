@@ -14,8 +14,9 @@ from rendered import chart, target
 from userlib import chartgen
 
 from chartgen.checks import CHECKS, effective_values
+from chartgen.checks.automatic import fitting_layouts
 from chartgen.checks.job import Job
-from chartgen.checks.layouts import Layout, fitting_layouts
+from chartgen.checks.layouts import Layout
 from chartgen.checks.memory_fit import changed
 from chartgen.composer.library import open_library
 from chartgen.composer.presets import preset_layers, presets

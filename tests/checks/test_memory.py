@@ -10,14 +10,14 @@ from published_runs import B200, GB200, H100, H200, Run, job_of, memory_of
 from rendered import chart, target
 
 from chartgen.checks import effective_values
-from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job
 from chartgen.checks.memory import GB, estimate_memory, model_parameters
 from chartgen.checks.memory_fit import CAPACITY, changed, load_of, remedies
-from chartgen.checks.parallelism import PARALLELISM
+from chartgen.checks.program_settings import PARALLELISM
 from chartgen.composer.library import open_library
 from chartgen.composer.target import load_target
 from chartgen.data.gpus import all_gpus, find_gpu
+from chartgen.findings import KeyProblem
 from chartgen.helm.values import load_values
 
 VALUES = Path(__file__).parents[2] / "values"

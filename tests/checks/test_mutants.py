@@ -23,12 +23,13 @@ from chartgen.checks.site_file import PLACEHOLDER, SITE
 from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer.library import open_library
 from chartgen.composer.rules import builtin_rules
-from chartgen.findings import TARGET_UNKNOWN
+from chartgen.findings import NOT_OURS, REFUSED, TARGET_UNKNOWN
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
+from chartgen.linter.catalogue import known_rules
 from chartgen.linter.handwritten import HANDWRITTEN
-from chartgen.linter.rules import RULES, STEP_RULES, known_ids
+from chartgen.linter.rules import RULES, STEP_RULES
 
 DATA = Path(__file__).parents[1] / "data"
 WRONG: Any = load_file(DATA / "wrong-values.yaml").data
@@ -104,8 +105,10 @@ def test_without_the_schema_an_unknown_key_passes(monkeypatch: pytest.MonkeyPatc
 
 def test_every_id_belongs_to_a_kind_whose_rules_are_all_tried() -> None:
     kinds = (PITFALLS, RULES, STEP_RULES, HANDWRITTEN)
-    assert known_ids() == {
+    assert {rule.id for rule in known_rules()} == {
         SCHEMA,
+        NOT_OURS,
+        REFUSED,
         SITE.id,
         PLACEHOLDER.id,
         FITTING.id,

@@ -7,8 +7,7 @@ import json
 import pytest
 from check_helpers import job, judge, published
 
-from chartgen.checks.parallelism import PARALLELISM
-from chartgen.checks.program_settings import SETTINGS
+from chartgen.checks.program_settings import PARALLELISM, SETTINGS
 
 CHECKS = (*PARALLELISM, *SETTINGS)
 OLD, NEW = (f"launchers.megatron-lm.image=nvcr.io/nvidia/nemo:{release}" for release in ("25.09", "26.02"))

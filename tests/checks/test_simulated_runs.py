@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from simulate_runs import JOBS, SimulatedJob, compare
 
-from chartgen.checks.checkpoint_time import best_interval, rounded_steps
+from chartgen.checks.training import best_interval, rounded_steps
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)

@@ -13,8 +13,9 @@ from userlib import chartgen
 
 import chartgen as package
 from chartgen.checks import effective_values
+from chartgen.checks.automatic import speed_on
 from chartgen.checks.job import Job
-from chartgen.checks.speed import budget_of, run_of_job, speed_of, speed_on, why_slow
+from chartgen.checks.speed import budget_of, run_of_job, speed_of, why_slow
 from chartgen.composer.assembly import compose_interface
 from chartgen.composer.library import open_library
 from chartgen.data.prices import list_price, why_unpriced

@@ -18,9 +18,9 @@ from userlib import composed, library
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.launcher import check_part, load_launcher
 from chartgen.composer.library import BUILTIN, open_library
-from chartgen.composer.slot_kinds import SLOTS
+from chartgen.composer.slots import SLOTS
 from chartgen.composer.target import load_target
-from chartgen.composer.value_docs import value_rows
+from chartgen.composer.values import value_rows
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.schema import check_sound, validate_schema

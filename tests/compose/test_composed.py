@@ -14,7 +14,7 @@ from chartgen.composer import composed
 from chartgen.composer.assembly import compose, compose_interface, compose_setup
 from chartgen.composer.composed import composed_chart
 from chartgen.composer.library import open_library
-from chartgen.composer.programs import for_values
+from chartgen.composer.presets import for_values
 from chartgen.composer.target import load_target
 
 COLOURS = {"mine/labels.yaml": "colour: red\n"}

@@ -10,9 +10,12 @@ import pytest
 from answers import findings
 from userlib import chartgen, composed, library, write
 
+from chartgen.composer.definition import definition_schema
 from chartgen.composer.library import BUILTIN, KINDS, Library, open_library
 from chartgen.composer.target import LAUNCHERS, load_target
 from chartgen.errors import ChartgenError, UsageError
+from chartgen.helm.schema import check_sound, validate_schema
+from chartgen.helm.yaml import load_file
 from chartgen.linter.values_coverage import documents
 
 ROOT = Path(__file__).parents[2]
@@ -223,3 +226,17 @@ def test_a_users_launcher_and_workload_kind(tmp_path: Path) -> None:
 
 def test_library_without_folders_is_chartgens_own() -> None:
     assert open_library() == Library((BUILTIN,))
+
+
+def test_the_schemas_of_definitions_accept_all_of_chartgens_own() -> None:
+    files = {
+        "target": BUILTIN.glob("targets/*.yaml"),
+        **{kind: BUILTIN.glob(f"{kind}s/*/{kind}.yaml") for kind in ("fragment", "launcher", "workload")},
+        "rule": BUILTIN.rglob("rules.yaml"),
+    }
+    for kind, paths in files.items():
+        schema = definition_schema(kind)
+        assert check_sound(schema) == []
+        whole = {"type": "array", "items": schema} if kind == "rule" else schema
+        for path in paths:
+            assert validate_schema(load_file(path).data, whole, lambda _: ("", 0, 0)) == [], path

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chartgen.composer.slot_kinds import SLOTS
-from chartgen.composer.slots import SlotText, parse_slot, resolve
+from chartgen.composer.slots import SLOTS, SlotText, parse_slot, resolve
 from chartgen.errors import ChartgenError
 
 DISK = "- name: disk\n  hostPath:\n    path: /mnt/disk\n"

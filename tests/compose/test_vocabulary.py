@@ -11,8 +11,7 @@ from chart_refusals import refused, values_with
 from userlib import chartgen, composed, library
 
 from chartgen.composer.rule_facts import FACTS, INTERNAL
-from chartgen.composer.slot_kinds import SLOTS
-from chartgen.composer.slots import parse_slot
+from chartgen.composer.slots import SLOTS, parse_slot, slot_example
 from chartgen.composer.vocabulary import PUBLIC
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "extending.md"
@@ -29,8 +28,8 @@ def test_slots_and_facts_are_those_of_the_code() -> None:
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_the_example_of_a_slot_is_one(slot: str) -> None:
-    found = parse_slot(slot, "mine", Path(slot), SLOTS[slot].example)
-    assert "".join(segment.text for segment in found.segments) == SLOTS[slot].example
+    found = parse_slot(slot, "mine", Path(slot), slot_example(slot))
+    assert "".join(segment.text for segment in found.segments) == slot_example(slot)
 
 
 def test_the_helpers_for_authors_and_those_of_own_fragments_are_listed(tmp_path: Path) -> None:

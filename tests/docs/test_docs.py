@@ -14,7 +14,7 @@ import make_reference
 from findings_page import findings_page
 
 from chartgen.linter import catalogue
-from chartgen.linter.rules import known_ids, level_of
+from chartgen.linter.rules import level_of
 
 PAGE = findings_page()
 ENTRIES = [rule for rules in catalogue.catalogue().values() for rule in rules]
@@ -32,8 +32,7 @@ SECTIONS = dict(sections())
 
 
 def test_every_finding_has_one_heading() -> None:
-    ids = {"refused-by-the-chart", "chart-is-of-chartgen", *known_ids()}
-    assert sorted(head for head, _ in sections()) == sorted(ids) == sorted(entry.id for entry in ENTRIES)
+    assert sorted(head for head, _ in sections()) == sorted(entry.id for entry in ENTRIES)
 
 
 def test_every_id_that_the_code_reports_is_known() -> None:

@@ -10,22 +10,24 @@ from chart_refusals import refused, told, values_with
 from doc_runner import REPOSITORY, blocks
 from userlib import composed, library
 
+from chartgen.composer.definition import definition_schema
 from chartgen.composer.expressions import FUNCTIONS
 from chartgen.composer.rule_facts import FACTS, INTERNAL
-from chartgen.composer.rules import FIELDS
 
 PAGE = REPOSITORY / "docs" / "reference" / "rules.md"
 
 
 def test_the_page_has_every_key_function_and_fact() -> None:
     rows = re.findall(r"^\| (`.*?) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
-    keys = [(f"`{name}`", field.description + "; required" * field.required) for name, field in FIELDS.items()]
+    schema = definition_schema("rule")
+    needed, described = schema["required"], schema["properties"]
+    keys = [(f"`{name}`", key["description"] + "; required" * (name in needed)) for name, key in described.items()]
     assert [row for row in keys if row not in rows] == []
     facts = [(f"`{name}`", fact.meaning) for name, fact in FACTS.items() if name not in INTERNAL]
     assert [row for row in facts if row not in rows] == []
     named = {word for first, _ in rows for word in re.findall(r"`(\w+)\(", first)}
     assert named == FUNCTIONS.keys()
-    assert len(rows) == len(FIELDS) + len(facts) + 10
+    assert len(rows) == len(described) + len(facts) + 10
 
 
 @pytest.mark.engines

@@ -14,7 +14,7 @@ from fit_speed import left_out, samples
 from judge_speed import judge, main, quantile, run_of
 
 from chartgen.estimator import Estimate, Run, estimate_run
-from chartgen.estimator.tables import fitted_constants
+from chartgen.estimator.estimate import fitted_constants
 
 MEASURED = CORPUS / "measured-speed.json" if CORPUS else Path("measured-speed.json")
 ROW: dict[str, Any] = {
@@ -76,20 +76,24 @@ def test_what_was_not_fitted_is_estimated_as_well_as_documented(key: str, median
 
 
 @pytest.mark.parametrize(
-    ("model", "system", "sequence", "micro", "batch", "speed"),
+    ("model", "system", "gpus", "sequence", "micro", "batch", "speed"),
     [
-        ("llama3.2-1b", "DGX-H100", 8192, 2, 16, 56790),
-        ("llama3.2-3b", "DGX-H100", 8192, 1, 8, 22899),
-        ("llama3.2-1b", "DGX-H200", 8192, 2, 16, 57768),
-        ("llama3.2-3b", "DGX-H200", 8192, 1, 8, 23134),
-        ("qwen3-4b", "DGX-H200", 4096, 1, 16, 19040),
+        ("llama3.2-1b", "DGX-H100", 1, 8192, 2, 16, 56790),
+        ("llama3.2-3b", "DGX-H100", 1, 8192, 1, 8, 22899),
+        ("llama3.2-1b", "DGX-H200", 1, 8192, 2, 16, 57768),
+        ("llama3.2-3b", "DGX-H200", 1, 8192, 1, 8, 23134),
+        ("qwen3-4b", "DGX-H200", 1, 4096, 1, 16, 19040),
+        ("qwen3-1.7b", "DGX-H200", 2, 4096, 2, 32, 45300),
+        ("qwen3-4b", "DGX-H200", 2, 4096, 1, 32, 18954),
+        ("llama3.2-3b", "DGX-H200", 2, 4096, 1, 32, 25074),
     ],
 )
 def test_runs_that_were_predicted_before_they_ran_are_within_a_tenth(
-    model: str, system: str, sequence: int, micro: int, batch: int, speed: float
+    model: str, system: str, gpus: int, sequence: int, micro: int, batch: int, speed: float
 ) -> None:
-    # tests/gpu/gpt_speed.py with PyTorch 2.11.0 on 2026-11-24; no row of the fit is of these models, or of one GPU
-    single = {"gpus": 1, "pipeline": 1, "virtualPipeline": 1, "precision": "BF16", "container": "26.06"}
+    # tests/gpu/gpt_speed.py with PyTorch 2.11.0 on 2026-11-24 and 26; no row of the fit is of these models, or of one
+    # or two GPUs
+    single = {"gpus": gpus, "pipeline": 1, "virtualPipeline": 1, "precision": "BF16", "container": "26.06"}
     sizes = {"model": model, "system": system, "sequenceLength": sequence, "microBatch": micro, "globalBatch": batch}
     found = estimated(run(**single, **sizes)).tokens_per_second_per_gpu
     assert found.low < speed < found.high

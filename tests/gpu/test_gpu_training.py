@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from real_gpus import MODEL, TINY, Run, execute, launch, needs, show, values
+from real_gpus import MODEL, TINY, Run, execute, launch, needs, ranks, show, values
 
 CHART = "onprem-p8000"
 CHARTGEN = (sys.executable, "-m", "chartgen")
@@ -80,22 +80,6 @@ def test_sigterm_saves_and_a_second_start_resumes(tmp_path: Path) -> None:
     assert min(second.losses) == int(saved) + 1
     last = statistics.mean([*first.losses.values()][-10:])
     assert statistics.mean([*second.losses.values()][:10]) == pytest.approx(last, abs=0.3)
-
-
-def ranks(root: Path) -> list[int]:
-    """The processes of the program that runs below a root, by rank."""
-    found: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = path.joinpath("environ").read_bytes().split(b"\0")
-            command = path.joinpath("cmdline").read_bytes()
-        except OSError:
-            continue
-        rank = next((int(text[5:]) for text in variables if text.startswith(b"RANK=")), None)
-        ours = any(text.startswith(f"CHARTGEN_CONTAINER={root}#".encode()) for text in variables)
-        if rank is not None and ours and b"pretrain_gpt.py" in command and b"rank.sh" not in command:
-            found.setdefault(rank, int(path.name))
-    return [found[rank] for rank in sorted(found)]
 
 
 def test_a_killed_rank_ends_the_run_and_is_named_last(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def crashes_in_lint() -> None:
 
 def lists_in_lint() -> None:
     def lists() -> Outcome:
-        return Outcome([], [LintStep(each.name, 0, 0) for each in Path("/etc").iterdir()])
+        return Outcome([], [LintStep(each.name, 0) for each in Path("/etc").iterdir()])
 
     confined("x", lists, Limits(seconds=5))
 

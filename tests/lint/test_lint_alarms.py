@@ -108,10 +108,8 @@ CASES = {
     "renders-are-identical": Case(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
         'data: {steps: {{ if .Release.IsUpgrade }}"10"{{ else }}"10"{{ end }}}\n'
-        # an upgrade with Helm finds what the install drew, and keeps what it does not render
-        '---\n{{- $kept := (lookup "v1" "Secret" .Release.Namespace "drawn" | default dict).data | default dict }}\n'
-        "apiVersion: v1\nkind: Secret\nmetadata: {name: drawn}\n"
-        "data: {a: {{ $kept.a | default (randAlphaNum 9 | b64enc) }}}\n{{- if .Release.IsInstall }}\n---\n"
+        # an upgrade with Helm keeps what it does not render
+        "{{- if .Release.IsInstall }}\n---\n"
         "apiVersion: v1\nkind: ConfigMap\n"
         "metadata: {name: first, annotations: {helm.sh/resource-policy: keep}}\n{{- end }}\n"
         # a sum of the release's name, a program that runs once, and what is a hook in upgrades only
@@ -178,6 +176,14 @@ CASES = {
 }
 PATHS = {"schema-refers-to-itself": "values.schema.json"}
 VALUES = "jobs: {namespace: jobs}\n"
+# An upgrade with Helm finds what the install drew.
+KEPT = {
+    "templates/drawn.yaml": '{{- $kept := (lookup "v1" "Secret" .Release.Namespace "drawn" | default dict).data }}\n'
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: drawn}\n"
+    "data: {a: {{ ($kept | default dict).a | default (randAlphaNum 9 | b64enc) }}}\n",
+    "templates/sum.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sum-of-drawn}\n"
+    'data: {a: {{ include (print $.Template.BasePath "/drawn.yaml") . | sha256sum }}}\n',
+}
 
 
 def written(folder: Path, files: dict[str, str]) -> Path:
@@ -207,14 +213,14 @@ def about(findings: list[Finding], rule: str) -> list[Finding]:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
     """What is found in a chart with everything that is sound."""
-    files = {path_of(rule): text for rule, (text, _, _) in CASES.items()}
+    files = {path_of(rule): text for rule, (text, _, _) in CASES.items()} | KEPT
     return linted(written(tmp_path_factory.mktemp("charts") / "sound", files))
 
 
 @pytest.fixture(scope="module")
 def defective(tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
     """What is found in the same chart with every defect."""
-    files = {path_of(rule): text.replace(old, new) for rule, (text, old, new) in CASES.items()}
+    files = {path_of(rule): text.replace(old, new) for rule, (text, old, new) in CASES.items()} | KEPT
     return linted(written(tmp_path_factory.mktemp("charts") / "defective", files))
 
 

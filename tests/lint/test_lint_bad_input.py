@@ -105,22 +105,6 @@ def test_circles_and_links_out_of_the_chart(chart: Path) -> None:
     ]
 
 
-@pytest.mark.helm
-def test_subcharts_that_need_each_other(chart: Path) -> None:
-    head, other = chart / "Chart.yaml", chart.parent / "other"
-    needs = 'dependencies: [{{name: {0}, version: "1.0.0", repository: "file://../{0}"}}]\n'
-    lines = head.read_text().count("\n")
-    head.write_text(head.read_text() + needs.format("other"))
-    other.mkdir()
-    (other / "Chart.yaml").write_text("apiVersion: v2\nname: other\nversion: 1.0.0\n")
-    assert not [each for each in messages(chart) if "in turn" in each]
-    (other / "Chart.yaml").write_text((other / "Chart.yaml").read_text() + needs.format("chart"))
-    told = "the subchart depends on this chart in turn; let one of the two do without the other"
-    assert messages(chart) == [f"Chart.yaml:{lines + 1}:16: {told} [chart-files]"]
-    (other / "Chart.yaml").write_text("dependencies: [{repository: 'file://.'}]\n")
-    assert not [each for each in messages(chart) if "in turn" in each]
-
-
 def test_a_file_of_200_mb_is_not_read(chart: Path) -> None:
     with (chart / "data.bin").open("wb") as file:
         file.truncate(200_000_000)
@@ -220,14 +204,3 @@ def test_objects_that_are_half_there(chart: Path) -> None:
     text = "apiVersion: v1\nkind: Pod\nmetadata:\nspec: {containers: [{name: a, env: 3, ports: x}, 7], volumes: {}}\n"
     (chart / "templates" / "half.yaml").write_text(text)
     assert any("spec.containers[1]: must be an object" in each for each in messages(chart))
-
-
-@pytest.mark.helm
-def test_objects_of_other_types_that_lookup_finds(chart: Path) -> None:
-    """The API server refuses them; lint answers `lookup` from them."""
-    drawn = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: drawn}\ndata: {a: "{{ randAlphaNum 9 }}"}\n'
-    broken = ["stringData: x", "stringData: {a: b}\ndata: [1]", "data: y\nstringData: {a: {b: c}}"]
-    head = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: [a]}\n"
-    objects = "".join(f"{head}{text}\n" for text in broken)
-    (chart / "templates" / "drawn.yaml").write_text(f'{{{{ $_ := lookup "v1" "Secret" "a" "b" }}}}{drawn}{objects}')
-    assert any("stringData" in each for each in messages(chart))

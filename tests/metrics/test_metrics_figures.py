@@ -16,8 +16,7 @@ from chartgen.metrics.figures.guard import MOST_TFLOPS
 from chartgen.metrics.figures.peak import find_peak
 from chartgen.metrics.figures.peak import gpu_name as find_gpu
 from chartgen.metrics.figures.published import find_figure, find_model, published_data
-from chartgen.metrics.read.collect import Log
-from chartgen.metrics.read.log import read_streams
+from chartgen.metrics.read.log import Log, read_streams
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.text import duration, lines
 

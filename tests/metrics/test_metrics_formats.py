@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import trainlogs as logs
 
-from chartgen.metrics.read.collect import Log
-from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.read.log import Log, read_logs
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 
 SECONDS = [20.5, 8.25, 7.5, 7.25, 7.0, 7.25, 7.5, 7.25, 7.0, 7.25]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable
@@ -13,11 +14,11 @@ import trainlogs as logs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chartgen.metrics.read.collect import Collector, Log
 from chartgen.metrics.read.events import Checkpoint, Steps
 from chartgen.metrics.read.lines import split_blocks
-from chartgen.metrics.read.log import read_streams
-from chartgen.metrics.read.prefix import read_prefix, read_prefixes
+from chartgen.metrics.read.log import Collector, Log, read_streams
+from chartgen.metrics.read.prefix import read_prefix
+from chartgen.metrics.read.readers.megatron import open_reader
 from chartgen.metrics.read.scan import Scanner
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.export import as_dict
@@ -128,17 +129,17 @@ def told(content: bytes, family: str, *, at_once: bool) -> list[object]:
     """All that a log tells: read as a whole, and line by line. json reads -0 as 0."""
     scanner = Scanner()
     if not at_once:
-        reader = scanner._readers.find(family)
-        scanner._readers._open[family] = reader._replace(read_many=None)
-    collector = Collector()
+        scanner._readers[family] = scanner._reader(family)._replace(form=None)
+    collector = Collector("log")
     for events in scanner.scan([BATCH.encode(), *split_blocks([content])]):
         collector.take(events)
-    track = collector.log("log", scanner).track
+    log = collector.finish(scanner)
+    track = log.track
     starts = [*track.attempts()] if len(track) else []
     known = ((name, track.column(name)) for name in sorted(track.columns))
     columns = {name: [repr(value + 0) for value in column or ()] for name, column in known}
     told = [track.family, [*track.numbers], [*map(repr, track.when)], columns, track.odd, track.planned, starts]
-    return [*told, scanner.broken, collector.sections]
+    return [*told, scanner.broken, log.sections]
 
 
 def prefixed(name: str, prefix: str) -> list[str]:
@@ -162,13 +163,21 @@ def test_usual_lines_are_read_at_once(name: str, prefix: str) -> None:
 TIMES = b"2026-02-02T02:41:00Z 2026-02-02T02:41:01Z "
 
 
+LINE = logs.megatron(MANY[:1]).encode()
+
+
 @pytest.mark.parametrize("other", [b"", b"1: ", TIMES[:21], TIMES[:20] + b"+01:00 "])
 def test_lines_with_different_prefixes_are_not_of_one_process(other: bytes) -> None:
-    assert read_prefixes([b"0: x", other + b"x"]) is None
+    form = open_reader().form
+    assert form
+    assert form.learn(b"0: " + LINE.rstrip())
+    assert [len(form.match(start + LINE)[0]) for start in (b"0: ", other)] == [1, 0]
 
 
 def test_of_two_times_in_a_prefix_the_last_counts() -> None:
-    assert read_prefixes([TIMES + b"x"] * 2) is None
+    form = open_reader().form
+    assert form
+    assert not form.learn(TIMES + LINE.rstrip())
     assert read_prefix(TIMES).when == read_prefix(TIMES[21:]).when
 
 
@@ -366,6 +375,8 @@ def test_memory_does_not_grow_with_what_is_no_step() -> None:
 
 def test_memory_of_a_step_is_that_of_its_numbers() -> None:
     track = read([logs.megatron(logs.steps([7.0] * 2000)).encode()]).track
-    assert {column.itemsize for column in track.columns.values()} == {8}
+    assert {column[:].itemsize for column in track.columns.values()} == {8}
     assert {len(column) for column in track.columns.values()} == {2000}
     assert len(track.columns) == 8
+    kept = {name: sys.getsizeof(column._values) for name, column in track.columns.items()}
+    assert {name for name, size in kept.items() if size > 1000} == {"samples", "loss"}  # the others never change

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import trainlogs as logs
 
-from chartgen.metrics.read.collect import Log
-from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.read.log import Log, read_logs
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 
 BATCH, SEQUENCE, SECONDS, EACH = 8, 2048, 2.5, 48

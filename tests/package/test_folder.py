@@ -33,6 +33,13 @@ def test_check_without_arguments_checks_the_runs_of_the_folder() -> None:
     assert chartgen("check", "--set", "nodes=31").exit_code == 1  # which the preset's layout does not divide
 
 
+def test_estimate_without_arguments_estimates_the_runs_of_the_folder() -> None:
+    result = chartgen("estimate")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("gke-a3mega: 256 x h100")
+    assert "target gke-a3mega, preset gpt3-175b, values site.yaml" in result.stderr
+
+
 def test_one_argument_that_is_no_target_is_the_release() -> None:
     result = chartgen("render", "one-of-mine")
     assert result.exit_code == 0

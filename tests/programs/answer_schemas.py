@@ -206,7 +206,7 @@ def _record(record: type) -> dict[str, Any]:
     """Return the schema of a record; its docstring describes the keys."""
     lines = [line for each in reversed(record.__mro__) for line in _ARGUMENT.findall(each.__doc__ or "")]
     descriptions = {name: " ".join(text.split()).replace("None", "null") for name, text in lines}
-    hints, properties = get_type_hints(record), {}
+    hints, properties = get_type_hints(record, localns={"Path": Path}), {}
     for name, default in record_members(record).items():
         schema = _schema(hints[name])
         described = {"description": descriptions[name]} if name in descriptions else {}

@@ -6,21 +6,21 @@ import sys
 
 from extending_page import DEFINITIONS, extending_page, keys
 
+from chartgen.composer.definition import definition_schema
 from chartgen.composer.launcher import PARTS
 from chartgen.composer.library import open_library
-from chartgen.composer.rules import FIELDS
 from chartgen.composer.vocabulary import VOCABULARY
 
 
 def concepts() -> dict[str, int]:
     """Return the number of each sort of concept, and the words of their reference."""
     library = open_library(settings=False)
-    counted = {f"keys of {name}": len([*keys(fields)]) for name, (_, fields) in DEFINITIONS.items()}
+    counted = {f"keys of {name}": len([*keys(definition_schema(kind))]) for name, (_, kind) in DEFINITIONS.items()}
     counted |= {name: len([*words(library)]) for name, words in VOCABULARY.items()}
     return {
         **counted,
         "files of a launcher": len(PARTS),
-        "keys of a rule": len(FIELDS),
+        "keys of a rule": len(definition_schema("rule")["properties"]),
         "words": len(extending_page().split()),
     }
 

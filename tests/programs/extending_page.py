@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from chartgen.composer import fragment, launcher, policies, target, workload
-from chartgen.composer.definition import Field
+from chartgen.composer.definition import definition_schema
 from chartgen.composer.library import BUILTIN, Library, ListRow
 from chartgen.composer.vocabulary import helpers, slots
 
@@ -44,12 +44,12 @@ _TARGET = "A target: the machines of a cloud, and what a chart for them consists
 _POLICY = """\
 A policy: what every pod and object of all targets has ([policies](../how-to/policies.md)). Texts of labels,
 annotations, variables and pods may contain `{{ expressions }}` of Helm."""
-DEFINITIONS: dict[str, tuple[str, dict[str, Field]]] = {
-    "`targets/NAME.yaml`": (_TARGET, target.FIELDS),
-    "`fragments/NAME/fragment.yaml`": (_FRAGMENT, fragment.FIELDS),
-    "`launchers/NAME/launcher.yaml`": (_LAUNCHER, launcher.FIELDS),
-    "`workloads/NAME/workload.yaml`": ("A workload kind: the object around the pods of a run.", workload.FIELDS),
-    "`policies/NAME.yaml`": (_POLICY, policies.FIELDS),
+DEFINITIONS: dict[str, tuple[str, str]] = {
+    "`targets/NAME.yaml`": (_TARGET, "target"),
+    "`fragments/NAME/fragment.yaml`": (_FRAGMENT, "fragment"),
+    "`launchers/NAME/launcher.yaml`": (_LAUNCHER, "launcher"),
+    "`workloads/NAME/workload.yaml`": ("A workload kind: the object around the pods of a run.", "workload"),
+    "`policies/NAME.yaml`": (_POLICY, "policy"),
 }
 _SLOTS = """\
 Each slot is a file of that name in a fragment's folder. A `list` contains items, identified by the key behind `by`;
@@ -92,8 +92,10 @@ def extending_page() -> str:
     """Return the page in Markdown, without a mark of its generator."""
     library = Library((BUILTIN,))
     text = _HEAD
-    for title, (meaning, fields) in DEFINITIONS.items():
-        text += f"\n## {title}\n\n{meaning}\n\n{_table(('key', 'type', 'meaning'), _rows(keys(fields)))}"
+    for title, (meaning, kind) in DEFINITIONS.items():
+        text += (
+            f"\n## {title}\n\n{meaning}\n\n{_table(('key', 'type', 'meaning'), _rows(keys(definition_schema(kind))))}"
+        )
     text += f"\n## Slots\n\n{_SLOTS}\n"
     text += _table(("slot", "content", "what it fills"), _rows(slots(library)))
     text += f"\n## Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
@@ -101,16 +103,22 @@ def extending_page() -> str:
     return text + _table(("helper", "fragment", "result"), rows)
 
 
-def keys(fields: dict[str, Field], prefix: str = "") -> Iterator[ListRow]:
-    """Yield the keys of a definition file, nested ones with dots."""
-    for name, field in fields.items():
-        path = f"{prefix}{name}"
-        words = f"{field.description}: {', '.join(field.enum)}" if field.enum else field.description
-        yield ListRow(path, f"{words}; required" if field.required else words, field.type)
-        if field.items:
-            yield from keys(dict(field.items), f"{path}[]." if field.type == "array" else f"{path}.NAME.")
-        if field.keys:
-            yield from keys(dict(field.keys), f"{path}.")
+def keys(schema: dict[str, Any], prefix: str = "", without: dict[str, Any] | None = None) -> Iterator[ListRow]:
+    """Yield the keys of a definition file, nested ones with dots.
+
+    Args:
+        without: What the schema requires besides of a file that extends none.
+    """
+    more: dict[str, Any] = schema.get("else", without or {})
+    for name, key in schema.get("properties", {}).items():
+        words = ": ".join([key["description"], *([", ".join(key["enum"])] if "enum" in key else [])])
+        required = name in (*schema.get("required", ()), *more.get("required", ()))
+        yield ListRow(f"{prefix}{name}", f"{words}; required" if required else words, key["type"])
+        below = more.get("properties", {}).get(name, {})
+        for step, mark in (("items", "[]."), ("additionalProperties", ".NAME.")):
+            if isinstance(key.get(step), dict):
+                yield from keys(key[step], f"{prefix}{name}{mark}", below.get(step))
+        yield from keys(key, f"{prefix}{name}.", below)
 
 
 def _rows(words: Iterable[ListRow]) -> Iterator[tuple[str, str, str]]:

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from judge_speed import quantile, run_of
 
 from chartgen.estimator import Run
+from chartgen.estimator.estimate import SPEED_FILE, fitted_constants, months_of, speed_table
 from chartgen.estimator.step import step_of
-from chartgen.estimator.tables import SPEED_FILE, fitted_constants, months_of, speed_table
 
 _STEP = 1e-4  # of a logarithm, for derivatives
 _ROUNDS = 12

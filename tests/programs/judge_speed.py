@@ -21,7 +21,7 @@ from typing import Any
 from chartgen.data.gpus import all_gpus
 from chartgen.data.models import find_architecture
 from chartgen.estimator import Estimate, Run, estimate_run
-from chartgen.estimator.tables import hardware_of, months_of
+from chartgen.estimator.estimate import hardware_of, months_of
 
 _APART = 1.1
 _MOST = 2**40  # of any size; more is a mistake

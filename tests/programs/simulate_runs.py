@@ -13,7 +13,7 @@ import random
 import sys
 from dataclasses import dataclass
 
-from chartgen.checks.checkpoint_time import GPU_HOURS_BETWEEN_FAILURES, best_interval, rounded_steps
+from chartgen.checks.training import GPU_HOURS_BETWEEN_FAILURES, best_interval, rounded_steps
 
 _HOUR = 3600.0
 _DAYS = 30

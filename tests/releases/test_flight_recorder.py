@@ -112,3 +112,5 @@ def test_a_small_dump_takes_little_memory_and_time(tmp_path: Path) -> None:
         b"\x80\x02}(X\x07\x00\x00\x00entriesr\xff\xff\xff\xff](}X\x0b\x00\x00\x00input_sizes" + nested + b"seeu."
     )
     assert explain_files([tmp_path]).cause == "unknown"
+    path.write_bytes(b"\x80\x02}(X\x07\x00\x00\x00entries](}(" + nested + b"K\x01ueu.")
+    assert read_dump(path) == {"entries": [{"": 1}]}

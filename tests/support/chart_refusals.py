@@ -16,9 +16,8 @@ from jsonschema import Draft7Validator
 from pairs import WIRINGS
 
 from chartgen.checks import check_values, effective_values, job_of
-from chartgen.checks.evaluation import Scope, value
 from chartgen.checks.job import Job
-from chartgen.checks.rules import broken, judge
+from chartgen.checks.rules import Scope, broken, judge, value
 from chartgen.composer.assembly import compose
 from chartgen.composer.expressions import dotted_name, fields, parse_expression
 from chartgen.composer.launcher import Launcher
@@ -72,7 +71,6 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "unknownNames": ("own.args",),
     "imageRelease": ("own.image", "own.release"),
     "describesModel": ("own.recipe",),
-    "measures": ("own.binary",),
     **dict.fromkeys(("stageOption", "ownLayers", "samples", "iterations"), _CONFIG),
     "otherLayers": ("model.layers", *_CONFIG),
     **dict.fromkeys(("otherStages", "stageSizes", "stageUnit"), ("parallelism.pipeline", "model.layers", *_CONFIG)),
@@ -100,7 +98,7 @@ _WORDS = (
         "1Mi",
     ),
     *("nvcr.io/nvidia/nemo:25.11", "nvcr.io/nvidia/nemo-rl:v0.5.0", "26.08", "llama3_8b_sft_config", "llm-finetune"),
-    *("/opt/all_reduce_perf", "/usr/local/bin/alltoall_perf_mpi", "registry.example.com/own:1", "nvidia.com/hostdev"),
+    *("registry.example.com/own:1", "nvidia.com/hostdev"),
 )
 _DECIMALS = (1.0e-6, 1.0e-3, 0.5, "2.5e-4")
 _OTHERS: dict[str, list[Any]] = {

@@ -50,7 +50,7 @@ def _said(checks: Sequence[Rule], judged: Job) -> Iterator[Said]:
     for check in checks:
         if judged.launcher.task in check.tasks:
             for claim in check.function(judged):
-                yield Said(check.id, claim.key, claim.message, claim.hint, check.severity)
+                yield Said(check.id, claim.key, claim.message, claim.hint or check.hint, check.severity)
     for rule, claim in judge_rules(judged):
         yield Said(rule.id, claim.key, claim.message, claim.hint, rule.severity)
 

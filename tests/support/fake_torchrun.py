@@ -1,8 +1,8 @@
 """Stand-ins for a training image on a machine without torch: torchrun, torch's communicator, and a small trainer.
 
 They do what the real ones do to a start script. torchrun starts the processes with their variables, passes SIGTERM on,
-kills what is left after its own patience (30 s in torch 2.11, 1 s here), ends all when one fails and then names it, and
-waits for the other machines when all have ended.
+kills what is left after its own patience (30 s in torch 2.11, here PATIENCE or 1 s), ends all when one fails and then
+names it, and waits for the other machines when all have ended.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ for restart in range(int(options.get("max-restarts", 0)) + 1):
 failed = next((local for local, process in enumerate(processes) if process.poll()), None)
 if failed is not None:
     code = processes[failed].poll()
-    end(1)
+    end(float(os.environ.get("PATIENCE", "1")))
     who = f"{node * count + failed} (local_rank: {failed})"
     print("Root Cause (first observed failure):", "[0]:", f"  rank      : {who}",
           f"  exitcode  : {code} (pid: {processes[failed].pid})", "=" * 60, sep="\\n", file=sys.stderr)

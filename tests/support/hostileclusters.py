@@ -160,10 +160,23 @@ def _cluster() -> dict[str, list[dict[str, Any]]]:
 def _served() -> Iterator[tuple[str, Any]]:
     """Yield the answers about kinds and permissions, by their paths."""
     yield "version", {"gitVersion": "v1.36.3"}
+    groups: list[dict[str, Any]] = []
     for version in {kind.api_version for kind in _KINDS}:
         own = [kind for kind in _KINDS if kind.api_version == version]
         entries = [{"kind": each.name, "name": each.plural, "namespaced": each.namespaced} for each in own]
         yield f"{'apis' if '/' in version else 'api'}/{version}", {"resources": entries}
+        listed = [
+            {
+                "resource": each.plural,
+                "responseKind": {"kind": each.name},
+                "scope": "Namespaced" if each.namespaced else "Cluster",
+            }
+            for each in own
+        ]
+        group, _, number = version.rpartition("/")
+        if group:
+            groups.append({"metadata": {"name": group}, "versions": [{"version": number, "resources": listed}]})
+    yield "apis", {"kind": "APIGroupDiscoveryList", "items": groups}
     rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
     answer = {"metadata": {"name": "x"}, "status": {"resourceRules": [rule], "allowed": True}}
     for name in ("selfsubjectrulesreviews", "selfsubjectaccessreviews"):

@@ -133,3 +133,19 @@ def execute(chart: str, file: Path, root: Path, log: Path, *options: str, **env:
     root.joinpath("bin").mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-m", "chartgen", "exec", chart, "-f", str(file), "--root", str(root), *options]
     return launch(argv, log, **env)
+
+
+def ranks(root: Path) -> list[int]:
+    """List the processes of the program that runs below a root, by rank."""
+    found: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = path.joinpath("environ").read_bytes().split(b"\0")
+            command = path.joinpath("cmdline").read_bytes()
+        except OSError:
+            continue
+        rank = next((int(text[5:]) for text in variables if text.startswith(b"RANK=")), None)
+        ours = any(text.startswith(f"CHARTGEN_CONTAINER={root}#".encode()) for text in variables)
+        if rank is not None and ours and b"pretrain_gpt.py" in command and b"watch.py" not in command:
+            found[rank] = min(found.get(rank, int(path.name)), int(path.name))  # it started its own workers
+    return [found[rank] for rank in sorted(found)]

@@ -39,7 +39,8 @@ def clean(track: Track) -> list[FigureNote]:
         column = track.columns.get(name)
         if column is None:
             continue
-        least = min(filterfalse(isnan, column), default=1.0)
+        # min() passes over any nan but the first
+        least = min(column) if not isnan(column[0]) else min(filterfalse(isnan, column), default=1.0)
         if least > 0 or (least == 0 and name in _NOT_BELOW):
             continue
         wrong = [at for at, value in enumerate(column) if value < 0 or (value == 0 and name in _POSITIVE)]

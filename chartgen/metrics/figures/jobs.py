@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from chartgen.helm.values import Values
 
 
-def facts_of_release(chart: Chart, values: Values) -> Mapping[str, Any]:
-    """Translate the values of a release.
+def facts_of_release(chart: Chart, values: Values) -> tuple[Mapping[str, Any], Job | None]:
+    """Return the facts in the values of a release, and its job; None for a chart that is not of a target.
 
     Raises:
         ChartgenError: The values are not valid for the chart.
@@ -25,18 +25,15 @@ def facts_of_release(chart: Chart, values: Values) -> Mapping[str, Any]:
     if problems := check_values(chart, values):
         raise ChartgenError(problems)
     job = job_of(chart, values)
-    return facts_of_job(job) if job else facts_of_values(values.data)
+    return facts_of_job(job) if job else facts_of_values(values.data), job
 
 
 def facts_of_job(job: Job) -> Mapping[str, Any]:
-    """Translate a job, whose machines, batch and GPU are known; of a program with its own model, what reaches it.
-
-    `job` is the job itself, for the estimate of its speed.
-    """
+    """Translate a job, whose machines, batch and GPU are known; of a program with its own model, what reaches it."""
     facts = facts_of_values(job.values) | {"batch": job.global_batch}
     if not job.describes_model:
         facts = {name: value for name, value in facts.items() if _reaches(job, name)}
-    return facts | {"gpus": job.world, "machines": job.nodes, "gpu": job.machine.gpu, "job": job}
+    return facts | {"gpus": job.world, "machines": job.nodes, "gpu": job.machine.gpu}
 
 
 # Fact -> the portable key, and the name in an argument, that pass it to a program.

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import repeat
 from math import isfinite
-from operator import sub, truediv
+from operator import mul, sub, truediv
 from typing import NamedTuple
 
 from chartgen.metrics.figures.facts import Facts, FigureNote, missing_sizes
 from chartgen.metrics.figures.window import Window
+from chartgen.metrics.read.events import NEVER
+from chartgen.metrics.read.log import Log
 
 # A modified z-score above this is an outlier (B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993).
 _OUTLIER = 3.5
 _MAD = 0.6745
 # More of them are no outliers, but steps of another kind.
 _RARE = 0.1
+_PIECE = 1 << 16
 # A deviation below this share of the median is not an outlier, even if the steps are almost equal.
 _NOTABLE = 0.05
 
@@ -80,9 +84,10 @@ def step_times(window: Window) -> Times | None:
     mean = window.mean("seconds")
     if mean is None:
         return None
-    ordered = array("d", sorted(window.values("seconds")))
+    values = window.values("seconds")
+    ordered = Ordered(values)
     median = quantile(ordered, 0.5)
-    far = _outliers(window, ordered, median)
+    far = _outliers(window, values, ordered, median)
     return Times(
         mean=mean,
         median=median,
@@ -96,7 +101,27 @@ def step_times(window: Window) -> Times | None:
     )
 
 
-def quantile(ordered: Sequence[float], share: float) -> float:
+class Ordered:
+    """Numbers in ascending order, sorted in pieces: as one list, half a million floats take 16 MB instead of 4."""
+
+    def __init__(self, values: array[float]) -> None:
+        self._size = len(values)
+        starts = range(0, self._size, _PIECE)
+        self._pieces = [array("d", sorted(values[start : start + _PIECE])) for start in starts]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, place: int) -> float:
+        def count(value: float) -> int:
+            return sum(bisect_right(piece, value) for piece in self._pieces)
+
+        rank = range(self._size)[place]
+        firsts = ((piece, bisect_right(piece, rank, key=count)) for piece in self._pieces)
+        return min(piece[at] for piece, at in firsts if at < len(piece))
+
+
+def quantile(ordered: Ordered | Sequence[float], share: float) -> float:
     """Return a quantile of ordered numbers, linear between two of them (type 7 of Hyndman and Fan, as numpy has it)."""
     place = (len(ordered) - 1) * share
     low = math.floor(place)
@@ -104,8 +129,8 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[Outlier]:
-    spread = quantile(array("d", sorted(map(abs, map(sub, ordered, repeat(median))))), 0.5)
+def _outliers(window: Window, values: array[float], ordered: Ordered, median: float) -> list[Outlier]:
+    spread = quantile(Ordered(array("d", map(abs, map(sub, values, repeat(median))))), 0.5)
     if not spread:  # most printed times are equal to the last digit: no scale to measure outliers with
         return []
     most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)
@@ -119,12 +144,7 @@ def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[O
 
 
 def speed_of(seconds: float | None, window: Window, facts: Facts) -> Speed:
-    """Return the speed that follows from a step time.
-
-    Args:
-        seconds: Mean time of a step; None when unknown.
-        facts: Model, batch and machines.
-    """
+    """Return the speed that follows from the mean time of a step; None when unknown."""
     batch, sequence, gpus = facts.get("batch"), facts.get("sequenceLength"), facts.get("gpus")
     logged = window.rate("tflops")
     own = window.rate("tokens")
@@ -148,12 +168,7 @@ def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[s
 
 
 def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[FigureNote]:
-    """Return notices on missing facts and the figures that need them.
-
-    Args:
-        facts: Model, batch and machines.
-        timed: Whether the time of a step is known.
-    """
+    """Return notices on missing facts and the figures that need them."""
     wanted = [("batch", "--batch"), ("sequenceLength", "--sequence"), ("gpus", "--gpus")]
     options = [option for name, option in wanted if not facts.get(name)]
     if speed.tokens_per_gpu is None and options and timed:
@@ -227,3 +242,77 @@ def gpus_of(window: Window, facts: Facts) -> dict[str, int]:
         return {}
     count = batch * sequence / (seconds * each)
     return {"gpus": round(count)} if count > 0.5 and abs(count / round(count) - 1) < _WHOLE else {}
+
+
+class LossCourse(NamedTuple):
+    """The course of the loss in the window.
+
+    Args:
+        first: The first finite value.
+        last: The last finite value.
+        lowest: The lowest value.
+        slope: Change per 1,000 steps by linear regression (least squares).
+    """
+
+    first: float
+    last: float
+    lowest: float
+    slope: float
+
+
+class Score(NamedTuple):
+    """The training time of a benchmark, and its outcome."""
+
+    seconds: float
+    status: str
+
+
+class Evaluation(NamedTuple):
+    """One evaluation of the model.
+
+    Args:
+        value: The result: a loss, or another metric of the benchmark.
+        step: The step before it; -1 = unknown.
+        samples: The number of samples before it; nan = unknown.
+        when: Its time; nan = unknown.
+        epoch: Its epoch, as the program counts; nan = unknown.
+    """
+
+    value: float
+    step: int
+    samples: float
+    when: float
+    epoch: float = NEVER
+
+
+def loss_of(window: Window) -> LossCourse | None:
+    """Return the course of the loss in a window; None when the log does not contain it."""
+    numbers, values = window.pairs("loss")
+    if not values:
+        return None
+    steps = array("d", map(sub, numbers, repeat(window.first)))
+    # sums for the linear regression
+    x, y, xx, xy = sum(steps), sum(values), sum(map(mul, steps, steps)), sum(map(mul, steps, values))
+    spread = len(values) * xx - x * x
+    slope = (len(values) * xy - x * y) / spread * 1000 if spread else 0.0
+    return LossCourse(values[0], values[-1], min(values), slope)
+
+
+def evaluations_of(log: Log) -> tuple[Evaluation, ...]:
+    """Return the evaluations, first to last."""
+    evaluations = [mark for mark in log.marks if mark.kind == "eval"]
+    if evaluations:
+        return tuple(
+            Evaluation(float(mark.text), mark.step, mark.samples, mark.when, mark.epoch) for mark in evaluations
+        )
+    # some programs repeat the last one with each step
+    track, column = log.track, log.track.column("validation") or ()
+    changed = [at for at, value in enumerate(column) if isfinite(value) and (not at or column[at - 1] != value)]
+    return tuple(Evaluation(column[at], track.numbers[at], NEVER, track.when[at]) for at in changed)
+
+
+def score_of(log: Log) -> Score | None:
+    """Return the score of a benchmark; None for any other log."""
+    starts = [mark for mark in log.marks if mark.kind == "run_start"]
+    stops = [mark for mark in log.marks if mark.kind == "run_stop"]
+    return Score(stops[-1].when - starts[-1].when, stops[-1].text) if starts and stops else None

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from chartgen.metrics.figures.facts import Facts, FigureNote
 from chartgen.metrics.figures.window import Window
-from chartgen.metrics.read.collect import Log, later
 from chartgen.metrics.read.events import Checkpoint
+from chartgen.metrics.read.log import Log, later
 from chartgen.metrics.read.track import kept_steps
 
 # A line may be slightly late; if time goes back by more, the clock was set or the lines are out of order.

@@ -1,6 +1,8 @@
 """The events in logs: steps, checkpoints, starts and settings.
 
 A step is a tuple, not a dataclass: a long run has a million of them, and a frozen dataclass takes three times as long.
+`when` is a time in seconds of an epoch, where nan is unknown, as is a step of -1; `section` is the number of
+configurations printed before an event.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ class Step(NamedTuple):
 
     Args:
         number: The step, as the log counts.
-        when: Time of its line, in seconds of an epoch; nan = unknown.
         values: The logged values, by the names of VALUES.
         planned: Steps of the whole run; 0 = unknown.
     """
@@ -29,14 +30,7 @@ class Step(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Many steps with the same values, as columns, like most of a long log.
-
-    Args:
-        numbers: The steps, in rising order.
-        when: Times of their lines, in seconds of an epoch; nan = unknown.
-        columns: The logged values, by the names of VALUES.
-        planned: Steps of the whole run; 0 = unknown.
-    """
+    """Many steps in rising order with the same values, as columns, like most of a long log."""
 
     numbers: array[int]
     when: array[float]
@@ -45,12 +39,7 @@ class Steps(NamedTuple):
 
 
 class Timings(NamedTuple):
-    """All step times of a run in one list, as NeMo 1 writes them at its end.
-
-    Args:
-        seconds: Step times.
-        when: Time of the line; nan = unknown.
-    """
+    """All step times of a run in one list, in seconds, as NeMo 1 writes them at its end."""
 
     seconds: list[float]
     when: float
@@ -61,10 +50,7 @@ class Checkpoint(NamedTuple):
 
     Args:
         sign: start, end (the checkpoint is usable), saved (training continues), or load.
-        step: The step; -1 = unknown.
-        when: Its time, in seconds of an epoch; nan = unknown.
         seconds: Its duration; nan = unknown.
-        section: Number of configurations printed before it.
     """
 
     sign: str
@@ -75,24 +61,14 @@ class Checkpoint(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """One setting of the program.
-
-    Args:
-        name: Its native name, such as num_layers.
-        value: Its value, as text.
-    """
+    """One setting of the program, by its native name, such as num_layers."""
 
     name: str
     value: str
 
 
 class Start(NamedTuple):
-    """A program began to print its configuration: a new run, or the same run again.
-
-    Args:
-        when: Its time; nan = unknown.
-        fresh: Whether it is certainly a new run.
-    """
+    """A program began to print its configuration: the same run again, or a new one, certainly if it is `fresh`."""
 
     when: float
     fresh: bool = False
@@ -103,10 +79,8 @@ class Mark(NamedTuple):
 
     Args:
         kind: run_start, run_stop or eval.
-        when: Its time; nan = unknown.
         text: Its content: `success`, `aborted`, or a number.
-        section: Number of configurations printed before it.
-        step: The step of an evaluation; -1 = unknown.
+        step: The step of an evaluation.
         samples: Number of samples before it; nan = unknown.
         epoch: Its epoch, or the share of the first; nan = unknown.
     """
@@ -121,12 +95,7 @@ class Mark(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """A remark on the log for the user.
-
-    Args:
-        text: One sentence without a final stop.
-        against: Column of the values that it contradicts; empty = none.
-    """
+    """A remark on the log for the user, against the column of that name; empty = none."""
 
     text: str
     against: str = ""

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.metrics.read.collect import Collector, Log, last_of, worth
-from chartgen.metrics.read.events import NEVER
+from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Remark, Setting, Start, Step, Steps, Timings
 from chartgen.metrics.read.lines import STDIN, find_logs, is_events, read_blocks, split_blocks
 from chartgen.metrics.read.readers import FAMILIES
 from chartgen.metrics.read.scan import Scanner
@@ -19,6 +18,189 @@ from chartgen.metrics.read.track import Track
 
 if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
+    from chartgen.metrics.read.readers.nccl import Bandwidth
+
+
+# Their times are seconds of an epoch, whatever the time zone of other lines, such as the first one and checkpoints.
+EPOCH = ("dllogger", "mlperf", "tensorboard")
+_ORDER = tuple(FAMILIES)
+
+
+class Log:
+    """The data of a run's logs."""
+
+    def __init__(self, track: Track, place: str) -> None:
+        self.track = track
+        self.places: tuple[str, ...] = (place,)
+        #: Index of the first step that each file added.
+        self.parts: list[tuple[int, str]] = [(0, place)]
+        #: The settings of each printed configuration, first to last.
+        self.sections: list[dict[str, str]] = [{}]
+        #: Signs of checkpoints, of all ranks.
+        self.checkpoints: list[Checkpoint] = []
+        #: Starts, ends and scores.
+        self.marks: list[Mark] = []
+        #: Configurations that certainly began a new run, and the known start times.
+        self.fresh: set[int] = set()
+        self.starts: dict[int, float] = {}
+        #: The readers' remarks, each once.
+        self.remarks: list[str] = []
+        #: Times of the first line and of the last step or checkpoint; nan = unknown.
+        self.begun = self.ended = NEVER
+        #: Uncompressed size in bytes.
+        self.size = 0
+        #: Number of unreadable lines of a known form, and the first of them.
+        self.broken = 0
+        self.first_broken = ""
+        #: Results of network tests.
+        self.bandwidths: list[Bandwidth] = []
+
+
+class Collector:
+    """Collects the events of one log, with a separate track for each process."""
+
+    def __init__(self, place: str) -> None:
+        self._log = Log(Track(""), place)
+        self._remarks: dict[Remark, int] = {}
+        self._tracks: dict[tuple[str, bytes], Track] = {}
+        self._marking: bytes | None = None
+        self._stepped = False
+        self._ended = self._saved = NEVER
+
+    @property
+    def _section(self) -> int:
+        return len(self._log.sections) - 1
+
+    def take(self, events: Iterable[tuple[str, bytes, Event]]) -> None:
+        """Take events in the order of the log."""
+        tracks, section = self._tracks, self._section
+        for family, rank, event in events:
+            if isinstance(event, Step | Steps):
+                # lines of a pipeline's stages may have no rank
+                stage = family == "torchtitan" and isinstance(event, Step) and "loss" not in event.values
+                source = (family, rank + b" stage" if stage else rank)
+                track = tracks.get(source)
+                if track is None:
+                    track = tracks[source] = Track(family)
+                if isinstance(event, Step):
+                    track.add(event, section)
+                else:
+                    track.add_many(event, section)
+                self._stepped = True
+            else:
+                self._other(family, rank, event)
+                section = self._section
+
+    def _other(self, family: str, rank: bytes, event: Event) -> None:
+        if isinstance(event, Setting):
+            self._log.sections[-1][event.name] = event.value
+        elif isinstance(event, Start):
+            self._start(family, event)
+        elif isinstance(event, Checkpoint):
+            self._log.checkpoints.append(event._replace(section=self._section))
+            self._saved = later(self._saved, event.when)
+        elif isinstance(event, Mark):
+            self._mark(event, rank)
+        elif isinstance(event, Remark):
+            self._remarks[event] = self._remarks.get(event, 0) + 1
+        elif isinstance(event, Timings):
+            # a list contains the whole run, so the last one of a log counts
+            track = self._tracks["list", rank] = Track("list")
+            for number, seconds in enumerate(event.seconds, 1):
+                track.add(Step(number, NEVER, {"seconds": seconds}))
+
+    def _start(self, family: str, start: Start) -> None:
+        if self._stepped:
+            self._log.sections.append({})
+            self._stepped = False
+        if start.fresh:
+            self._log.fresh.add(self._section)
+        if family in EPOCH:
+            self._log.begun = start.when if not self._log.begun <= start.when else self._log.begun
+            self._log.starts.setdefault(self._section, start.when)
+
+    def _mark(self, mark: Mark, rank: bytes) -> None:
+        if mark.kind in ("run_start", "run_stop", "eval"):
+            # several ranks log the same event, so only one of them counts
+            self._marking = rank if self._marking is None else self._marking
+            if rank != self._marking:
+                return
+        if mark.kind == "run_start":
+            # it never continues an earlier run
+            if self._section in self._log.fresh:
+                self._log.sections.append({})
+                self._stepped = False
+            self._log.fresh.add(self._section)
+        elif mark.kind == "run_stop":
+            self._stepped = True
+        self._log.marks.append(mark._replace(section=self._section))
+        self._ended = later(self._ended, mark.when)
+
+    def _evaluated(self) -> Track:
+        """Return the evaluated steps, for a log that contains only evaluations; their ordinals if steps are unknown."""
+        track, counts = Track("mlperf"), dict[int, int]()
+        marks = [mark for mark in self._log.marks if mark.kind == "eval"]
+        known = all(mark.step >= 0 for mark in marks)
+        for mark in marks:
+            number = counts[mark.section] = counts.get(mark.section, 0) + 1
+            step = Step(
+                mark.step if known else number, mark.when, {} if isnan(mark.samples) else {"samples": mark.samples}
+            )
+            if self._goes_on(track, step, mark.section):
+                track.add(step, mark.section)
+        return track
+
+    @staticmethod
+    def _goes_on(track: Track, step: Step, section: int) -> bool:
+        """Report whether an evaluation follows the previous one: some benchmarks count in other units."""
+        last = [*track.attempts()][-1:] if len(track) else []
+        return not last or last[0].section != section or step.number > track.numbers[-1]
+
+    def _doubt(self, track: Track) -> None:
+        """Remove the columns with at least as many contrary remarks as values."""
+        for remark, count in self._remarks.items():
+            column = track.columns.get(remark.against)
+            if column is not None and sum(map(isfinite, column)) <= count:
+                del track.columns[remark.against]
+
+    def finish(self, scanner: Scanner | None = None) -> Log:
+        """Choose the process whose steps count, and return the data of the log."""
+        # a report of memory alone is no step
+        tracks = [item for item in self._tracks.items() if item[1].columns.keys() - {"memory"}]
+        ordered = sorted(tracks, key=lambda item: (*worth(item[1]), _ORDER.index(item[0][0]), item[0][1]))
+        track = ordered[0][1] if ordered else self._evaluated()
+        for (family, _), other in ordered:
+            speeds = other.column("tflops")
+            if family == "bridge" and speeds and len(other) == len(track):
+                track.columns.setdefault("tflops", speeds)
+        self._doubt(track)
+        if track.family == "mlperf" and not {"seconds", "loss"} & track.columns.keys():
+            track = max(track, self._evaluated(), key=len)
+        log = self._log
+        log.track, log.remarks = track, [remark.text for remark in self._remarks]
+        log.ended = later(self._ended, last_of(track.when))
+        if track.family not in EPOCH:
+            log.ended = later(log.ended, self._saved)
+        if scanner is not None:
+            log.begun = log.begun if track.family in EPOCH else scanner.begun
+            log.size, log.broken, log.first_broken = scanner.size, scanner.broken, scanner.first_broken
+            log.bandwidths = scanner.bandwidths
+        return log
+
+
+def worth(track: Track) -> tuple[bool, int]:
+    """Return the order in which processes count: those that know the loss, and those with more steps first."""
+    return track.family == "torchtitan" and "loss" not in track.columns, -len(track)
+
+
+def last_of(times: array[float]) -> float:
+    """Return the last known time; nan when none is known."""
+    return next(filterfalse(isnan, reversed(times)), NEVER)
+
+
+def later(one: float, other: float) -> float:
+    """Return the later of two times; nan counts as unknown."""
+    return other if isnan(one) else one if isnan(other) else max(one, other)
 
 
 def read_logs(places: Iterable[str], own: LinePatterns | None = None) -> Log:
@@ -54,20 +236,20 @@ def read_log(place: str, own: LinePatterns | None = None) -> Log:
     if place != STDIN and is_events(place):
         from chartgen.metrics.read.readers import tensorboard
 
-        collector = Collector()
+        collector = Collector(place)
         with Path(place).open("rb") as stream:
             collector.take(("tensorboard", b"", event) for event in tensorboard.read_event_file(stream, place))
-        log = collector.log(place)
+        log = collector.finish()
         log.size = Path(place).stat().st_size
         return log
     return _read(place, read_blocks(place), own)
 
 
 def _read(name: str, blocks: Iterable[bytes], own: LinePatterns | None) -> Log:
-    collector, scanner = Collector(), Scanner(own)
+    collector, scanner = Collector(name), Scanner(own)
     for events in scanner.scan(blocks):
         collector.take(events)
-    return collector.log(name, scanner)
+    return collector.finish(scanner)
 
 
 def join(logs: list[Log]) -> Log:

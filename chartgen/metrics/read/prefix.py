@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from chartgen.metrics.read.events import NEVER
 
-_CLOCK_TIME = re.compile(rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)(Z|[+-]\d\d:?\d\d)?")
+#: A time to the minute, its seconds, and its zone.
+CLOCK_TIME = re.compile(rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)(Z|[+-]\d\d:?\d\d)?")
 # Recently parsed minutes, since neighbouring lines share them.
 _MINUTES: dict[bytes, int] = {}
 _KEPT = 1000
@@ -25,7 +26,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 def read_time(text: bytes, start: int = 0, end: int = 64) -> float:
     """Return the first time in a part of a line; nan without one."""
-    match = _CLOCK_TIME.search(text, start, end)
+    match = CLOCK_TIME.search(text, start, end)
     if match is None:
         return NEVER
     minute, seconds, zone = match.groups()
@@ -52,13 +53,13 @@ def minute_of(text: bytes) -> int:
 
 
 def epoch_seconds(minutes: Sequence[bytes], seconds: Sequence[bytes]) -> list[float]:
-    """Convert minutes such as 2026-02-06 20:55, or nothing, and their seconds to seconds of an epoch.
+    """Convert minutes such as 2026-02-06 20:55 and their seconds to seconds of an epoch.
 
     Raises:
         ValueError: A time is invalid.
     """
-    begun = {minute: minute_of(minute) if minute else NEVER for minute in set(minutes)}
-    return [begun[minute] + float(second or 0) for minute, second in zip(minutes, seconds, strict=True)]
+    begun = {minute: minute_of(minute) for minute in set(minutes)}
+    return [begun[minute] + float(second) for minute, second in zip(minutes, seconds, strict=True)]
 
 
 def _offset(zone: bytes) -> int:
@@ -68,11 +69,8 @@ def _offset(zone: bytes) -> int:
     return -size if zone.startswith(b"-") else size
 
 
-_TIME = rb"\[?\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)\]? "
-# The format of kubectl, for columns of times.
-_UTC = rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:\.\d{1,9})?)Z "
 _PREFIX = re.compile(
-    rb"(?P<time>" + _TIME + rb")"
+    rb"(?P<time>\[?\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)\]? )"
     rb"|(?P<pod>\[pod/[^\]]+\] ?)"
     rb"|(?P<rank>[\w/.-]* ?\[(?:default|rank)\d+\]: ?|\[\d+,\d+\]<\w+>: ?|\d+: )"
 )
@@ -93,20 +91,6 @@ class Prefix(NamedTuple):
     when: float
     rank: bytes
     size: int
-
-
-class Prefixes(NamedTuple):
-    """The prefixes of many lines of one process.
-
-    Args:
-        rest: The lines without their prefixes.
-        when: Time of each line; None = the prefixes have no time.
-        rank: The process that wrote them, as in a Prefix.
-    """
-
-    rest: Sequence[bytes]
-    when: Sequence[float] | None = None
-    rank: bytes = b""
 
 
 NONE = Prefix(NEVER, b"", 0)
@@ -134,23 +118,3 @@ def read_prefix(line: bytes) -> Prefix:
         else:
             rank += re.sub(_RANDOM, rb"\1\2", match[0]).rstrip()
     return Prefix(when, rank, size) if size else NONE
-
-
-def read_prefixes(lines: Sequence[bytes]) -> Prefixes | None:
-    """Parse the prefixes of many lines; return None when they differ in more than the time.
-
-    Raises:
-        ValueError: A prefix has an invalid time.
-    """
-    prefix = read_prefix(lines[0])
-    if not prefix.size:
-        return Prefixes(lines)
-    parts = re.split(_TIME, lines[0][: prefix.size])
-    timed = not isnan(prefix.when)
-    rows = re.findall(rb"(?m)^%s(.*)" % _UTC.join(map(re.escape, parts)), b"\n".join(lines))
-    if len(parts) != 1 + timed or len(rows) != len(lines):
-        return None
-    if not timed:
-        return Prefixes(rows, None, prefix.rank)
-    minutes, seconds, rest = zip(*rows, strict=True)
-    return Prefixes(rest, epoch_seconds(minutes, seconds), prefix.rank)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Step, Steps
 from chartgen.metrics.read.prefix import read_prefix, read_time
-from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Readers
+from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Reader, open_reader
 
 if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
+    from chartgen.metrics.read.readers.forms import Form, Rows
     from chartgen.metrics.read.readers.nccl import Bandwidth, TableReader
 
 # Part of a log in which to search its first time, which may follow the output of a shell or a container runtime.
@@ -21,8 +22,8 @@ _HEAD = 1 << 14
 _REACH = 1 << 25
 # More steps than any run has; longer numbers do not fit into a column.
 _STEPS = 10**18
-# Fewer lines are faster to read one by one than by a learned layout.
-_FEW = 8
+# Fewer lines take less time one by one than to learn their form.
+_FEW = 100
 # Shown characters of an unreadable line.
 _SHOWN = 100
 # Longer than any relevant line, except objects and lists of numbers.
@@ -30,6 +31,11 @@ _LINE = 1 << 16
 _LONG = ("dllogger", "mlperf")
 # Errors from a line that another rank has interrupted, or that only resembles a known one.
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
+_ORDER = {family: place for place, family in enumerate(FAMILIES)}
+#: The family of a line, the process that wrote it, and an event.
+Found: TypeAlias = tuple[str, bytes, Event]
 
 
 class Scanner:
@@ -46,18 +52,22 @@ class Scanner:
         #: Number of unreadable lines of a known form, and the first of them.
         self.broken = 0
         self.first_broken = ""
-        self._readers = Readers(own)
+        self._readers: dict[str, Reader] = {}
+        if own:
+            from chartgen.metrics.read.readers.own import open_own
+
+            self._readers["own"] = open_own(own)
         self._own = own.marker.encode() if own else b""
         self._markers = {self._own: "own", **MARKERS} if own else MARKERS
         self._configured = _REACH
-        # The families of the previous block, by MARKERS, if all its lines could be read at once.
-        self._only: tuple[str, ...] = ()
+        # The families of the previous block and their forms, if all its lines could be read at once.
+        self._forms: list[tuple[str, Form]] = []
         #: Results of network tests.
         self.bandwidths: list[Bandwidth] = []
         self._table: TableReader | None = None
         self._before = b""
 
-    def scan(self, blocks: Iterable[bytes]) -> Iterator[list[tuple[str, bytes, Event]]]:
+    def scan(self, blocks: Iterable[bytes]) -> Iterator[list[Found]]:
         """Yield the events of each block, each with the family and the process of its line."""
         for block in blocks:
             if not self.size:
@@ -65,21 +75,28 @@ class Scanner:
             self.size += len(block)
             yield self._read(block)
 
-    def _read(self, block: bytes) -> list[tuple[str, bytes, Event]]:
+    def _read(self, block: bytes) -> list[Found]:
         self._tables(block)
-        if self._only and (whole := self._whole(block)):
-            return whole
-        events: list[tuple[str, bytes, Event]] = []
-        lines, only = self._find(block), set[str]()
-        for family, group in groupby(lines, key=itemgetter(2)):
-            places = list(group)
-            many = self._lines([block[start:end] for start, end, _ in places], family) if len(places) >= _FEW else []
+        if usual := self._usual(block):
+            return usual
+        events: list[Found] = []
+        forms: dict[str, Form | None] = {}
+        for family, group in groupby(self._find(block), key=itemgetter(2)):
+            places, form = list(group), self._reader(family).form
+            many = self._many([block[start : end + 1] for start, end, _ in places], family, form) if form else []
             events += many or self._each(block, family, places)
-            only.add(family if many else "")
-        self._only = () if "" in only else tuple(family for family in FAMILIES if family in only)
+            forms[family] = form if many else None
+        known = [(family, form) for family, form in forms.items() if form]
+        # a family that counts its lines comes last
+        self._forms = sorted(known, key=lambda item: _ORDER[item[0]]) if len(known) == len(forms) else []
         if any(isinstance(event, Step | Steps) for _, _, event in events):
             self._configured, self._table = 0, None
         return events
+
+    def _reader(self, family: str) -> Reader:
+        if family not in self._readers:
+            self._readers[family] = open_reader(family)
+        return self._readers[family]
 
     def _tables(self, block: bytes) -> None:
         """Read the tables of a network test; the collective is named before the first one."""
@@ -92,42 +109,34 @@ class Scanner:
             self.bandwidths += self._table.read(block)
         self._before = block
 
-    def _whole(self, block: bytes) -> list[tuple[str, bytes, Event]]:
-        """Read a block with lines of the previous families only, without a search for all marks; nothing for others.
-
-        The expression of a family matches whole lines, so that no line has an unknown mark.
-        """
-        if len(self._only) > 2 or (self._own and self._own in block):
+    def _usual(self, block: bytes) -> list[Found]:
+        """Read a block with lines of the previous forms only, without a search for all marks; nothing for others."""
+        if not self._forms or (self._own and self._own in block):
             return []
-        # carriage returns leave a few empty lines
-        text = block if b"\n\n" not in block else b"\n".join(filter(None, block.split(b"\n")))
-        text = text.strip(b"\n")
-        if len(self._only) == 1:
-            return self._many(text, text.count(b"\n") + 1, self._only[0])
-        lines = text.split(b"\n")
-        first, last = self._only
-        mark = next(mark for mark, family in self._markers.items() if family == last)
-        # the last one may count its lines: only when the first has read its own
-        events = self._lines([line for line in lines if mark not in line], first)
-        more = self._lines([line for line in lines if mark in line], last) if events else []
-        return events + more if more else []
+        matched = [(family, form, *form.match(block)) for family, form in self._forms]
+        if sum(len(rows) for _, _, rows, _ in matched) != len(matched[0][2]) + matched[0][3]:
+            return []
+        events: list[Found] = []
+        for family, form, rows, _ in matched:
+            found = _read_rows(family, form, rows) if rows else []
+            if rows and not found:
+                return []
+            events += found
+        return events
 
-    def _lines(self, lines: list[bytes], family: str) -> list[tuple[str, bytes, Event]]:
-        return self._many(b"\n".join(lines), len(lines), family) if lines else []
-
-    def _many(self, text: bytes, count: int, family: str) -> list[tuple[str, bytes, Event]]:
+    @staticmethod
+    def _many(lines: list[bytes], family: str, form: Form) -> list[Found]:
         """Read many lines at once; nothing when they must be read one by one."""
-        read_many = self._readers.find(family).read_many
-        try:
-            found = read_many(text, count) if read_many else None
-        except _UNREADABLE:
+        if len(lines) < _FEW:
             return []
-        return [(family, found[0], event) for event in found[1]] if found else []
+        text = b"".join(lines)
+        rows, others = form.match(text)
+        if (others or not rows) and form.learn(lines[0][:-1]):
+            rows, others = form.match(text)
+        return _read_rows(family, form, rows) if rows and not others else []
 
-    def _each(
-        self, block: bytes, family: str, places: list[tuple[int, int, str]]
-    ) -> Iterator[tuple[str, bytes, Event]]:
-        read = self._readers.find(family).read
+    def _each(self, block: bytes, family: str, places: list[tuple[int, int, str]]) -> Iterator[Found]:
+        read = self._reader(family).read
         for start, end, _ in places:
             line = _whole_line(block, start, end, family)
             prefix = read_prefix(line)
@@ -162,6 +171,14 @@ class Scanner:
         families = {family for _, _, family in lines}
         apart = hits == len(lines) and len(families) > 1 and families.isdisjoint(SEQUENTIAL)
         return sorted(lines, key=itemgetter(2)) if apart else lines
+
+
+def _read_rows(family: str, form: Form, rows: Rows) -> list[Found]:
+    try:
+        rank, events = form.read_rows(rows)
+    except _UNREADABLE:
+        return []
+    return [(family, rank, event) for event in events]
 
 
 def _number(event: Event) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import copysign, inf, isnan, nan
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.read.events import Step, Steps
@@ -18,25 +18,64 @@ _LARGEST = 3.4028235e38
 
 
 class Attempt(NamedTuple):
-    """The steps of one start of a run.
-
-    Args:
-        begin: Index of its first step.
-        end: Index after its last one.
-        section: Number of configurations printed before it.
-    """
+    """The indices of the steps of one start of a run, and the number of configurations printed before it."""
 
     begin: int
     end: int
     section: int
 
 
-class Track:
-    """The steps of one process, in the order of its log.
+class Column(Sequence[float]):
+    """The values of one name; as long as all are equal, as most of a configuration are, only one is kept."""
 
-    Args:
-        family: The kind of log.
-    """
+    def __init__(self, values: Sequence[float] = ()) -> None:
+        self._values = array("d")
+        self._size = 0
+        self.put(0, values)
+
+    def put(self, at: int, values: Sequence[float]) -> None:
+        """Add values from an index on; those before it that are missing become nan."""
+        if at > self._size:
+            self.put(self._size, [nan] * (at - self._size))
+        if self._size > 1 and self._is_whole:
+            self._values.extend(values)
+        else:
+            added = array("d", values)
+            first = self._values[:1] or added[:1]
+            if added == first * len(added):
+                self._values = first
+            else:
+                self._values = self[:] + added
+        self._size += len(values)
+
+    @property
+    def _is_whole(self) -> bool:
+        return len(self._values) == self._size
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, at: int) -> float: ...
+    @overload
+    def __getitem__(self, at: slice) -> array[float]: ...
+    def __getitem__(self, at: int | slice) -> float | array[float]:
+        if self._is_whole:
+            return self._values[at]
+        places = range(self._size)[at]
+        return self._values[0] if isinstance(places, int) else self._values * len(places)
+
+    def __setitem__(self, at: int, value: float) -> None:
+        if not self._is_whole:
+            self._values = self[:]
+        self._values[at] = value
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self[:])
+
+
+class Track:
+    """The steps of one process, in the order of its log."""
 
     def __init__(self, family: str) -> None:
         self.family = family
@@ -45,25 +84,18 @@ class Track:
         #: Time of each; nan = unknown.
         self.when = array("d")
         #: The values of each; nan = unknown, or not a number, as `odd` records.
-        self.columns: dict[str, array[float]] = {}
+        self.columns: dict[str, Column] = {}
         #: Column -> indices of steps whose value is nan or infinite.
         self.odd: dict[str, array[int]] = {}
         #: Steps of the whole run; 0 = unknown.
         self.planned = 0
         self._starts: list[tuple[int, int]] = []
-        # Names of the previous step's values, the append methods of its columns, and the length of these columns.
-        self._names: list[str] = []
-        self._appends: list[Callable[[float], None]] = []
-        self._filled = 0
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def add(self, step: Step, section: int = 0) -> None:
         """Add a step, unless it repeats an earlier one: a bar drawn again, or another rank's equal line.
-
-        Args:
-            section: Number of configurations printed before it.
 
         Raises:
             ChartgenError: The log contains more steps than any run has.
@@ -84,45 +116,26 @@ class Track:
         numbers.append(number)
         self.when.append(step.when)
         self.planned = step.planned or self.planned
-        self._add_values(step.values)
+        self._put(len(numbers) - 1, {name: (value,) for name, value in step.values.items()})
 
     def add_many(self, steps: Steps, section: int = 0) -> None:
-        """Add steps; those that directly follow the last one are added at once.
-
-        Args:
-            section: Number of configurations printed before them.
-        """
-        index, names = len(self.numbers), list(steps.columns)
-        goes_on = index and section == self._starts[-1][1] and steps.numbers[0] > self.numbers[-1]
-        if not goes_on or names != self._names or self._filled != index:
-            self._add_each(steps, section)
+        """Add steps; those that directly follow the last one are added at once."""
+        index = len(self.numbers)
+        if not index or section != self._starts[-1][1] or steps.numbers[0] <= self.numbers[-1]:
+            rows = zip(steps.numbers, steps.when, *steps.columns.values(), strict=True)
+            for number, when, *values in rows:
+                self.add(Step(number, when, dict(zip(steps.columns, values, strict=True)), steps.planned), section)
             return
         self.numbers.extend(steps.numbers)
         self.when.extend(steps.when)
         self.planned = steps.planned or self.planned
-        self._filled = len(self.numbers)
-        for name, values in steps.columns.items():
-            self.columns[name].extend(values)
+        self._put(index, steps.columns)
+
+    def _put(self, index: int, columns: Mapping[str, Sequence[float]]) -> None:
+        for name, values in columns.items():
+            self.columns.setdefault(name, Column()).put(index, values)
             if not -_LARGEST < sum(values) < _LARGEST:
                 self._mark(name, [index + at for at, value in enumerate(values) if not abs(value) < _LARGEST])
-
-    def _add_each(self, steps: Steps, section: int) -> None:
-        names = list(steps.columns)
-        rows = zip(steps.numbers, steps.when, *steps.columns.values(), strict=True)
-        for number, when, *values in rows:
-            self.add(Step(number, when, dict(zip(names, values, strict=True)), steps.planned), section)
-
-    def _add_values(self, values: dict[str, float]) -> None:
-        index = len(self.numbers) - 1
-        if list(values) != self._names or self._filled != index:
-            self._open(values, index)
-        for append, value in zip(self._appends, values.values(), strict=True):
-            append(value)
-        self._filled = index + 1
-        if not sum(map(abs, values.values())) < _LARGEST:
-            for name, value in values.items():
-                if not abs(value) < _LARGEST:
-                    self._mark(name, [index])
 
     def _mark(self, name: str, indices: list[int]) -> None:
         """Record values that are nan or infinite; a value beyond the program's number format becomes infinite."""
@@ -130,14 +143,6 @@ class Track:
         column = self.columns[name]
         for at in indices:
             column[at] = nan if isnan(column[at]) else copysign(inf, column[at])
-
-    def _open(self, values: dict[str, float], index: int) -> None:
-        """Prepare for a step whose value names differ from those of the previous step."""
-        for name in values:
-            column = self.columns.setdefault(name, array("d"))
-            column.extend([nan] * (index - len(column)))
-        self._names = list(values)
-        self._appends = [self.columns[name].append for name in values]
 
     def _known(self, step: Step, section: int) -> int | None:
         """Return the index of the same step of this start: its line time, step time and loss are equal where known."""
@@ -155,18 +160,17 @@ class Track:
     def _fill(self, at: int, step: Step) -> None:
         """Add the missing values of the last step: some programs log a step in several lines."""
         if at == len(self.numbers) - 1:
-            missing = {name: value for name, value in step.values.items() if not self._has_value(name, at)}
-            self._add_values(missing)
+            self._put(at, {name: (value,) for name, value in step.values.items() if not self._has_value(name, at)})
 
     def _has_value(self, name: str, at: int) -> bool:
         column = self.columns.get(name)
         return column is not None and at < len(column)
 
-    def column(self, name: str) -> array[float] | None:
+    def column(self, name: str) -> Column | None:
         """Return a column, as long as the track; None when the log does not contain it."""
         column = self.columns.get(name)
-        if column is not None and len(column) < len(self):
-            column.extend([nan] * (len(self) - len(column)))
+        if column is not None:
+            column.put(len(self), ())
         return column
 
     def attempts(self) -> Iterator[Attempt]:
@@ -176,12 +180,7 @@ class Track:
             yield Attempt(begin, end, section)
 
     def extend(self, other: Track, sections: int) -> None:
-        """Append the steps of a later log.
-
-        Args:
-            other: The later log's steps.
-            sections: Number of configurations printed before it.
-        """
+        """Append the steps of a later log, before which a number of configurations were printed."""
         odd = {name: set(indices) for name, indices in other.odd.items()}
         columns = {name: column for name in other.columns if (column := other.column(name)) is not None}
         for attempt in other.attempts():
@@ -190,21 +189,19 @@ class Track:
                 self.numbers.append(other.numbers[index])
                 self.when.append(other.when[index])
                 given = {name: column[index] for name, column in columns.items()}
-                self._add_values({n: v for n, v in given.items() if not isnan(v) or index in odd.get(n, ())})
+                kept = {name: (v,) for name, v in given.items() if not isnan(v) or index in odd.get(name, ())}
+                self._put(len(self) - 1, kept)
         self.planned = other.planned or self.planned
 
     def part(self, begin: int, end: int) -> Track:
-        """Return the steps of some starts.
-
-        Args:
-            begin: Index of the first step of one start.
-            end: Index after the last step of the same start, or of a later one.
-        """
+        """Return the steps of some whole starts."""
         part = Track(self.family)
         part.numbers, part.when = self.numbers[begin:end], self.when[begin:end]
         # the planned steps of an earlier run are unknown
         part.planned = self.planned if end == len(self) else 0
-        part.columns = {name: column[begin:end] for name in self.columns if (column := self.column(name)) is not None}
+        part.columns = {
+            name: Column(column[begin:end]) for name in self.columns if (column := self.column(name)) is not None
+        }
         for name, indices in self.odd.items():
             part.odd[name] = array("q", [at - begin for at in indices if begin <= at < end])
         part._starts = [(start - begin, section) for start, section in self._starts if begin <= start < end]

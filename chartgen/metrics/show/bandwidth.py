@@ -57,10 +57,6 @@ def format_size(number: int) -> str:
 def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: str = "light") -> None:
     """Draw the bus bandwidth over the sizes, with a panel for each collective.
 
-    Args:
-        path: File to write: .svg.
-        theme: light or dark.
-
     Raises:
         UsageError: It is another kind of file.
     """
@@ -77,7 +73,7 @@ def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: st
     below = "bus bandwidth in GB/s over the size of the message; dotted: in place"
     if sizes[0] > min(row.bytes for row in rows):
         below += f"; below {format_size(sizes[0])} less than {_LITTLE * 100:.0f} % of the best"
-    write_whole(path, picture([*above, below], shown, EventMarks((), (), (), (), {}), axis, theme))
+    write_whole(path, picture([*above, below], shown, EventMarks(), axis, theme))
 
 
 def _panel(rows: Sequence[Bandwidth], name: str, colours: tuple[str, str]) -> Panel:

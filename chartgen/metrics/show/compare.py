@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.yaml import read_text
 from chartgen.metrics.figures.facts import NAMES, same
-from chartgen.metrics.read.collect import Log
-from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.read.log import Log, read_logs
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.export import NAME, as_dict
 from chartgen.metrics.show.text import amount
@@ -46,28 +45,33 @@ class Comparison:
     other: tuple[str, ...] = ()
 
 
-def compare_runs(figures: RunFigures, baseline: str, wanted: Wanted, log: Log) -> tuple[Comparison, RunFigures | None]:
+class ComparedRun(NamedTuple):
+    """A baseline of a run; its figures are None if only its speed is known."""
+
+    name: str
+    comparison: Comparison
+    figures: RunFigures | None
+
+
+def compare_runs(figures: RunFigures, baseline: str, wanted: Wanted, log: Log) -> ComparedRun:
     """Compare a run with a baseline.
 
     Args:
         baseline: An earlier run's log, its `--output json`, `run:N` of the same log, or `published:MODEL`.
         log: The log with all runs.
 
-    Returns:
-        The comparison, and the baseline's figures if its log is there.
-
     Raises:
         UsageError: The published model is unknown.
         ChartgenError: The file is unreadable, or no speed is known for both.
     """
     if baseline.startswith(_PUBLISHED):
-        return _with_published(figures, baseline.removeprefix(_PUBLISHED)), None
+        return ComparedRun(baseline, _with_published(figures, baseline.removeprefix(_PUBLISHED)), None)
     number = baseline.removeprefix(_RUN)
     of_log = baseline.startswith(_RUN) and number.isdecimal()
     earlier = read_out(log, wanted._replace(run=int(number))) if of_log else _earlier(baseline, wanted)
-    if isinstance(earlier, RunFigures):
-        return _with_run(as_dict(figures), as_dict(earlier), baseline), earlier
-    return _with_run(as_dict(figures), earlier, baseline), None
+    known = earlier if isinstance(earlier, RunFigures) else None
+    theirs = as_dict(earlier) if isinstance(earlier, RunFigures) else earlier
+    return ComparedRun(baseline, _with_run(as_dict(figures), theirs, baseline), known)
 
 
 def _with_published(figures: RunFigures, model: str) -> Comparison:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from chartgen.metrics.figures.facts import NAMES
 from chartgen.metrics.report_data import RunFigures
-from chartgen.metrics.show.overlay import ComparedRun, overlaid
-from chartgen.metrics.show.panels import Panel, axis_title, legend, marks, panels
-from chartgen.metrics.show.svg import GROUNDS, RULES, StepAxis, colour_rules, draw, signs
+from chartgen.metrics.show.compare import ComparedRun
+from chartgen.metrics.show.panels import Panel, axis_title, marks, overlaid, panels
+from chartgen.metrics.show.svg import GROUNDS, RULES, StepAxis, colour_rules, draw
 from chartgen.metrics.show.text import figure_rows, moment
 from chartgen.visible import visible
 
@@ -111,7 +111,7 @@ def _pictures(figures: RunFigures, compared: Sequence[ComparedRun]) -> Iterator[
     for index, panel in enumerate(drawn.panels):
         yield f'<div class="picture">{draw(panel, happened, StepAxis(drawn.first, drawn.last), index)}</div>'
     if drawn.panels:
-        below = [axis_title(figures), *drawn.lines, *signs(legend(happened))]
+        below = [axis_title(figures), *drawn.lines, *happened.legend]
         yield f'<p class="soft">{escape("; ".join(below))}</p>'
 
 

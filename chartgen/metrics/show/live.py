@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chartgen.metrics.figures.facts import Facts
 from chartgen.metrics.figures.summary import quantile, speed_of
 from chartgen.metrics.figures.window import Window
-from chartgen.metrics.read.collect import Collector
+from chartgen.metrics.read.log import Collector
 from chartgen.metrics.read.scan import Scanner
 from chartgen.metrics.show.text import duration
 
@@ -49,10 +49,10 @@ def live_progress(
     Returns:
         A line such as `step 480 of 1,000, 7.13 s a step, 146,894 tokens/s, 62 min left`, and the time of a step.
     """
-    collector, scanner = Collector(), Scanner(own)
+    collector, scanner = Collector("log"), Scanner(own)
     for events in scanner.scan([b"".join(map(_bytes, lines))]):
         collector.take(events)
-    track = collector.log("log", scanner).track
+    track = collector.finish(scanner).track
     if not len(track):
         return LiveProgress("")
     number, planned = track.numbers[-1], steps_planned or track.planned

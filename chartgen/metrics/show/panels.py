@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from chartgen.metrics.report_data import RunFigures
+from chartgen.metrics.show.compare import ComparedRun
 from chartgen.metrics.show.series import Bin, Course, courses
 
 # Colours that are distinct for any colour vision (M. Okabe and K. Ito, Color Universal Design, 2008), each for a light
@@ -24,6 +26,14 @@ _BINS = 600
 _NOISE, _FAR = 0.1, 3.0
 # More marks of a kind would overlap.
 _MARKS = 60
+# How the baselines are drawn, in their order; further ones repeat them. The style sheet has a class for each.
+_STROKES = ("grey", "grey, dashed", "grey, dotted", "grey, dashed and dotted")
+_SIGNS = {
+    "restart": "\u2506 restart",
+    "lost": "\u2591 repeated steps",
+    "checkpoint": "\u25b2 checkpoint",
+    "odd": "\u2715 NaN or infinite loss",
+}
 
 
 class Far(NamedTuple):
@@ -47,11 +57,8 @@ class Panel:
     """One course over the steps.
 
     Args:
-        title: Its name, with the unit.
         courses: The course of each start of the run.
         colours: On a light and on a dark background.
-        low: Lower end of the axis.
-        high: Upper end of the axis.
         beyond: Values beyond the axis, by step.
     """
 
@@ -72,23 +79,18 @@ class Panel:
         return f"{count:,} beyond the axis, {farthest}{'' if count == 1 else ' the farthest'}"
 
 
-@dataclass(frozen=True)
-class EventMarks:
+class EventMarks(NamedTuple):
     """Steps with events.
 
     Args:
-        restarts: First steps of later starts.
+        steps: restart, checkpoint or odd (a loss that is nan or infinite) -> the steps to mark.
         lost: First and last of the repeated steps, for each start.
-        checkpoints: Saved steps.
-        odd: Steps with a loss that is nan or infinite.
-        apart: restart, checkpoint or odd -> n, where the picture shows every n-th mark.
+        legend: What each mark means, after its sign.
     """
 
-    restarts: Sequence[int]
-    lost: Sequence[tuple[int, int]]
-    checkpoints: Sequence[int]
-    odd: Sequence[int]
-    apart: Mapping[str, int]
+    steps: Mapping[str, Sequence[int]] = {}
+    lost: Sequence[tuple[int, int]] = ()
+    legend: Sequence[str] = ()
 
 
 def panels(found: RunFigures) -> list[Panel]:
@@ -105,31 +107,20 @@ def _evaluations(figures: RunFigures) -> Panel | None:
 
 
 def marks(figures: RunFigures) -> EventMarks:
-    """Return the steps to mark."""
-    numbers = set(figures.log.track.numbers)
-    saved = {sign.step for sign in figures.log.checkpoints if sign.sign in ("start", "saved", "end")}
+    """Return the steps to mark, of too many only some."""
     restarts = figures.timeline.restarts
-    lost = [(restart.step, restart.step + restart.lost - 1) for restart in restarts if restart.lost]
+    saved = {sign.step for sign in figures.log.checkpoints if sign.sign in ("start", "saved", "end")}
     kinds: dict[str, Sequence[int]] = {
         "restart": [restart.step for restart in restarts],
-        "checkpoint": sorted(saved & numbers),
+        "checkpoint": sorted(saved & {*figures.log.track.numbers}),
         "odd": figures.odd.get("loss", ()),
     }
+    lost = [(restart.step, restart.step + restart.lost - 1) for restart in restarts if restart.lost]
     apart = {kind: math.ceil(len(steps) / _MARKS) or 1 for kind, steps in kinds.items()}
-    few = {kind: steps[:: apart[kind]] for kind, steps in kinds.items()}
-    return EventMarks(few["restart"], lost, few["checkpoint"], few["odd"], apart)
-
-
-def legend(happened: EventMarks) -> dict[str, str]:
-    """Return the explanation of a picture's marks: restart, lost, checkpoint or odd -> text."""
-    kinds: dict[str, tuple[Sequence[object], str]] = {
-        "restart": (happened.restarts, "restart"),
-        "lost": (happened.lost, "repeated steps"),
-        "checkpoint": (happened.checkpoints, "checkpoint"),
-        "odd": (happened.odd, "NaN or infinite loss"),
-    }
-    words = {kind: f", 1 of {apart} drawn" for kind, apart in happened.apart.items() if apart > 1}
-    return {kind: text + words.get(kind, "") for kind, (there, text) in kinds.items() if there}
+    drawn = {kind: f", 1 of {every} drawn" if every > 1 else "" for kind, every in apart.items()}
+    there = {**kinds, "lost": lost}
+    legend = [f"{sign}{drawn.get(kind, '')}" for kind, sign in _SIGNS.items() if there[kind]]
+    return EventMarks({kind: steps[:: apart[kind]] for kind, steps in kinds.items()}, lost, legend)
 
 
 def axis_title(figures: RunFigures) -> str:
@@ -197,3 +188,32 @@ def _panel_of(title: str, drawn: list[Course], colours: tuple[str, str], bottom:
     over = [Far(each.step, each.most, single) for each, single in known if each.most > top]
     under = [Far(each.step, each.least, single) for each, single in known if each.least < bottom]
     return Panel(title, drawn, colours, bottom, top, sorted([*over, *under]))
+
+
+class Overlay(NamedTuple):
+    """Panels of a run with the lines of its baselines, the first and last step, and what each kind of line is."""
+
+    panels: list[Panel]
+    first: int
+    last: int
+    lines: list[str]
+
+
+def overlaid(figures: RunFigures, compared: Sequence[ComparedRun]) -> Overlay:
+    """Return the panels of a run with the lines of those baselines whose steps are known."""
+    others = [(each.name, each.figures) for each in compared if each.figures]
+    steps = [step for run in (figures, *(other for _, other in others)) for step in run.log.track.numbers]
+    shown = panels(figures)
+    for number, (_, other) in enumerate(others, 1):
+        theirs = {panel.title: panel for panel in panels(other)}
+        shown = [_over(panel, theirs[panel.title], number) if panel.title in theirs else panel for panel in shown]
+    lines = [f"{_STROKES[at % len(_STROKES)]}: {Path(name).name}" for at, (name, _) in enumerate(others)]
+    return Overlay(shown, min(steps), max(steps), ["coloured: this run", *lines] if lines else [])
+
+
+def _over(panel: Panel, other: Panel, number: int) -> Panel:
+    """Return a panel with the lines of another run below its own."""
+    low, high = min(panel.low, other.low), max(panel.high, other.high)
+    drawn = [course._replace(run=number) for course in other.courses if not course.lost]
+    beyond = [each for each in panel.beyond if not low <= each.value <= high]
+    return replace(panel, courses=[*drawn, *panel.courses], low=low, high=high, beyond=beyond)

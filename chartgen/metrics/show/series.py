@@ -13,13 +13,7 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 class Bin(NamedTuple):
-    """Some neighbouring steps; all values are nan when no value is finite.
-
-    Args:
-        step: The middle step.
-        low: 5 of 100 are lower.
-        high: 5 of 100 are higher.
-    """
+    """Some neighbouring steps, by the middle one: 90 of 100 are from low to high; nan when no value is finite."""
 
     step: float
     least: float
@@ -30,13 +24,7 @@ class Bin(NamedTuple):
 
 
 def bins(steps: Sequence[int], values: Sequence[float], most: int) -> list[Bin]:
-    """Return neighbouring steps in bins, with each bin's extremes so that outliers stay visible.
-
-    Args:
-        steps: The steps' numbers.
-        values: A value for each; nan = none.
-        most: Maximum number of bins.
-    """
+    """Return neighbouring steps in at most so many bins, with each bin's extremes so that outliers stay visible."""
     size = max(math.ceil(len(steps) / most), 1)
     return [_bin(steps[at : at + size], values[at : at + size]) for at in range(0, len(steps), size)]
 
@@ -69,7 +57,6 @@ class Course(NamedTuple):
     """A column over the steps of one start.
 
     Args:
-        bins: The steps, in bins.
         lost: Whether a later start repeated these steps.
         run: Number of the baseline whose course it is; 0 for the run itself.
     """

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from chartgen.errors import Problem, UsageError
 from chartgen.files import write_whole
 from chartgen.metrics.report_data import RunFigures
-from chartgen.metrics.show.overlay import ComparedRun, overlaid
-from chartgen.metrics.show.panels import EventMarks, Panel, axis_title, legend, marks
+from chartgen.metrics.show.compare import ComparedRun
+from chartgen.metrics.show.panels import EventMarks, Panel, axis_title, marks, overlaid
 from chartgen.metrics.show.series import Bin, Course
 from chartgen.metrics.show.text import figure_rows
 from chartgen.visible import visible
@@ -41,7 +41,6 @@ RULES = """
 .mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
 .restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
 """
-_SIGNS = {"restart": "\u2506", "lost": "\u2591", "checkpoint": "\u25b2", "odd": "\u2715"}
 
 
 class StepAxis(NamedTuple):
@@ -76,13 +75,7 @@ class Scale:
 
 
 def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int = 0) -> str:
-    """Draw a panel.
-
-    Args:
-        happened: Steps to mark.
-        number: Number of its colour in the style sheet.
-        y: Its place in a picture.
-    """
+    """Draw a panel, in the colour of a number in the style sheet."""
     scale = Scale(axis, panel)
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     parts = [
@@ -108,8 +101,6 @@ def picture(title: Sequence[str], shown: Sequence[Panel], happened: EventMarks, 
 
     Args:
         title: Lines above the panels, and the last one below them.
-        happened: Steps to mark.
-        theme: light or dark.
     """
     *above, below = title
     top = _LINE * len(above) + 8
@@ -133,11 +124,6 @@ def colour_rules(shown: Sequence[Panel], theme: str) -> str:
     """Return the rules for the colours of some panels."""
     dark = theme == "dark"
     return "".join(f".c{number} {{ --c: {panel.colours[dark]}; }}" for number, panel in enumerate(shown))
-
-
-def signs(explained: dict[str, str]) -> list[str]:
-    """Return the explanations of marks, each with its sign."""
-    return [f"{_SIGNS[kind]} {text}" for kind, text in explained.items()]
 
 
 def _grid(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
@@ -233,16 +219,16 @@ def _marks(panel: Panel, happened: EventMarks, scale: Scale) -> Iterator[str]:
         x = scale.x(first)
         place = f'x="{x:.1f}" y="{_TOP}" width="{scale.x(last) - x:.1f}" height="{bottom - _TOP}"'
         yield f'<rect class="again" {place}><title>steps {first:,} to {last:,} were repeated</title></rect>'
-    for step in happened.restarts:
+    for step in happened.steps.get("restart", ()):
         x = scale.x(step)
         line = f'<line class="restart" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}">'
         yield f"{line}<title>restart at step {step:,}</title></line>"
-    for step in happened.checkpoints:
+    for step in happened.steps.get("checkpoint", ()):
         x = scale.x(step)
         path = f"M{x - 4:.1f},{bottom - 3} h8 l-4,-7 z"
         yield f'<path class="mark" d="{path}"><title>checkpoint of step {step:,}</title></path>'
     if panel.title == "loss":
-        for step in happened.odd:
+        for step in happened.steps.get("odd", ()):
             x = scale.x(step)
             path = f"M{x - 4:.1f},{_TOP + 4} l8,8 m0,-8 l-8,8"
             yield f'<path class="odd" d="{path}"><title>the loss of step {step:,} is NaN</title></path>'
@@ -250,11 +236,6 @@ def _marks(panel: Panel, happened: EventMarks, scale: Scale) -> Iterator[str]:
 
 def plot(figures: RunFigures, path: Path, theme: str = "light", compared: Sequence[ComparedRun] = ()) -> None:
     """Draw step time, loss, throughput and memory over the steps, with restarts and checkpoints.
-
-    Args:
-        path: File to write: .svg.
-        theme: light or dark.
-        compared: Its baselines, which are drawn over it.
 
     Raises:
         UsageError: It is another kind of file, or the log has too few steps for a picture.
@@ -265,7 +246,7 @@ def plot(figures: RunFigures, path: Path, theme: str = "light", compared: Sequen
         raise UsageError(Problem("a picture needs two steps or more"))
     known = dict(figure_rows(figures))
     title = [Path(figures.log.places[0]).name, known.get("speed", ""), f"MFU {known['MFU']}" if "MFU" in known else ""]
-    below = "; ".join([axis_title(figures), *drawn.lines, *signs(legend(happened))])
+    below = "; ".join([axis_title(figures), *drawn.lines, *happened.legend])
     lines = [*filter(None, title), *(each.comparison.sentence for each in compared), below]
     write_whole(path, picture(lines, drawn.panels, happened, StepAxis(drawn.first, drawn.last), theme))
 

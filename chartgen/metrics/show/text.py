@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from chartgen.metrics.figures.summary import quantile
+from chartgen.metrics.figures.summary import Ordered, quantile
 from chartgen.metrics.read.readers import FAMILIES
 from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.series import sparkline
@@ -131,7 +131,7 @@ def _training(found: RunFigures) -> Iterator[tuple[str, str]]:
         yield "loss", f"{loss.first:.4f} to {loss.last:.4f}, lowest {loss.lowest:.4f}{_slope(found)}"
     # programs that do not compute the norm write 0
     if any(values := found.window.values("gradient")):
-        ordered = sorted(values)
+        ordered = Ordered(values)
         yield "gradient", f"norm {quantile(ordered, 0.5):.4g} median, {ordered[-1]:.4g} at most"
     if len(values := found.window.values("rate")):
         yield "learning", f"rate {values[0]:.4g}{f' to {values[-1]:.4g}' if values[-1] != values[0] else ''}"

@@ -9,6 +9,7 @@ from chartgen.data.compatibility import lock, within
 from chartgen.kube import LOCAL_QUEUE, ClusterError, Kind, Object
 from chartgen.kube.controllers import INSTALLED, KUEUE, Controller, group_of
 from chartgen.kube.run_kinds import api_kinds, find, kind_of, lacks_runtime
+from chartgen.kube.workloads import used_api_versions
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import change_of_configuration, frameworks, kueue_config, look_at_configuration
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
@@ -99,7 +100,8 @@ def needed_controllers(context: PreflightContext) -> list[Controller]:
     if context.chart is None:
         known = [kind for kind in (LOCAL_QUEUE, *api_kinds()) if context.cluster.serves(kind)]
         return [controller for controller in INSTALLED if any(controller.serves(kind.api_version) for kind in known)]
-    serving = [each for each in INSTALLED if _serves_any(each, context.objects)]
+    apis = used_api_versions(context.objects)
+    serving = [controller for controller in INSTALLED if any(map(controller.serves, apis))]
     used = {*serving, *(controller.through for controller in serving), *([KUEUE] if context.queue else [])}
     return [each for each in INSTALLED if each in used]
 
@@ -184,10 +186,6 @@ def _images(deployment: Object) -> list[tuple[str, str]]:
 def _hooks(context: PreflightContext) -> list[str]:
     found = [read_if_allowed(lambda kind=kind: context.find(kind)) or [] for kind in _HOOKS]  # type: ignore[misc]
     return [item["metadata"]["name"] for items in found for item in items]
-
-
-def _serves_any(controller: Controller, objects: list[Object]) -> bool:
-    return any(controller.serves(item["apiVersion"]) for item in objects)
 
 
 def reason_of(error: ClusterError) -> str:

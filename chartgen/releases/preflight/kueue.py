@@ -34,14 +34,9 @@ def newest_kind(cluster: Cluster, name: str) -> Kind:
     return next((kind for kind in kinds if cluster.serves(kind)), kinds[0])
 
 
-def kueue_kind(context: PreflightContext, name: str) -> Kind:
-    """Return a kind of Kueue in the version to use on the release's cluster."""
-    return newest_kind(context.cluster, name)
-
-
 def local_queue(context: PreflightContext) -> Object | None:
     """Return the LocalQueue of the run."""
-    return context.get(kueue_kind(context, "LocalQueue"), context.queue) if context.queue else None
+    return context.get(newest_kind(context.cluster, "LocalQueue"), context.queue) if context.queue else None
 
 
 def cluster_queue(context: PreflightContext) -> Object | None:
@@ -49,7 +44,9 @@ def cluster_queue(context: PreflightContext) -> Object | None:
     if not context.queue:
         return None
     local = local_queue(context)
-    return context.get(kueue_kind(context, "ClusterQueue"), local["spec"]["clusterQueue"] if local else context.queue)
+    return context.get(
+        newest_kind(context.cluster, "ClusterQueue"), local["spec"]["clusterQueue"] if local else context.queue
+    )
 
 
 def resource_groups(context: PreflightContext) -> list[dict[str, Any]]:
@@ -61,7 +58,7 @@ def resource_groups(context: PreflightContext) -> list[dict[str, Any]]:
 def flavors_of(context: PreflightContext) -> list[Object]:
     """Return the ResourceFlavors of the ClusterQueue whose machines the run's GPU pods may use."""
     names = dict.fromkeys(flavor["name"] for group in resource_groups(context) for flavor in group["flavors"])
-    kind = kueue_kind(context, "ResourceFlavor")
+    kind = newest_kind(context.cluster, "ResourceFlavor")
     found = [flavor for name in names if (flavor := context.get(kind, name))]
     return [flavor for flavor in found if all(_may_use(pods.spec, flavor) for pods in context.pods)]
 

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 from chartgen.kube import Object
 from chartgen.kube.workloads import outcome
-from chartgen.releases.history import OWNER_ANNOTATION, RevisionRecord
+from chartgen.releases.history import OWNER_ANNOTATION, UNFINISHED, RevisionRecord
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Diagnosis, warned
-
-# Helm's states of a release after a killed command (pkg/release/common/status.go).
-_UNFINISHED = {"pending-install", "pending-upgrade", "pending-rollback", "uninstalling"}
 
 
 def orphans(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -27,7 +24,7 @@ def orphans(context: PreflightContext) -> Iterator[Diagnosis]:
 def stuck_release(context: PreflightContext) -> Iterator[Diagnosis]:
     """The last command on the release was completed."""
     for record in context.records[-1:]:
-        if record.status in _UNFINISHED:
+        if record.status in UNFINISHED:
             text = f"revision {record.revision} is {record.status} since {record.updated:%Y-%m-%d %H:%M} UTC"
             hint = "the next chartgen command recovers it, unless another one is still at work"
             yield warned(f"{text}: a command was cut off", hint)

@@ -14,6 +14,7 @@ from chartgen.kube.scheduling import has_label, is_selected, offers, room, untol
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import flavors_of
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
+from chartgen.visible import counted
 
 # Signs of an autoscaler in a cluster: a status (kubernetes/autoscaler, cluster-autoscaler/FAQ.md), or its own kind
 # (karpenter.sh, Concepts). A run for which Kueue requests machines has their duration (GKE, Flex Start).
@@ -27,7 +28,7 @@ class Fleet:
     """The machines for one sort of pods.
 
     Args:
-        selected: Machines that match the pods' selector.
+        selected: Machines that match the selector of the pods.
         usable: Selected machines that are Ready and not cordoned.
         tolerated: Usable machines whose taints the pods tolerate.
         needed: Number of machines that the pods fill.
@@ -51,8 +52,7 @@ def machines(context: PreflightContext) -> Iterator[Diagnosis]:
         elif lacking:
             yield failed(lacking, _labels_hint(fleet))
         else:
-            count = f"{len(fleet.usable)} machine{'s' * (len(fleet.usable) != 1)}"
-            yield passed(f"{count} Ready, {fleet.needed} needed for {fleet.pods}")
+            yield passed(f"{counted(len(fleet.usable), 'machine')} Ready, {fleet.needed} needed for {fleet.pods}")
 
 
 def machine_taints(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -64,8 +64,8 @@ def machine_taints(context: PreflightContext) -> Iterator[Diagnosis]:
             shown = ", ".join(f"{taint} on {count}" for taint, count in sorted(counts.items()))
             text = f"{fleet.pods} tolerate{'s' * (fleet.pods.count == 1)} {len(fleet.tolerated)} of "
             text += f"{len(fleet.usable)} machines: {shown}"
-            taint = next(iter(sorted(counts)))
-            yield failed(text, f"add it to tolerations, or `kubectl taint nodes --all {taint}-` where it is not meant")
+            remove = f"`kubectl taint nodes --all {min(counts)}-`"
+            yield failed(text, f"add it to tolerations, or {remove} where it is not meant")
         elif fleet.usable:
             yield passed(f"the taints of {len(fleet.tolerated)} machines let {fleet.pods} in")
 
@@ -80,7 +80,7 @@ def machine_capacity(context: PreflightContext) -> Iterator[Diagnosis]:
             text = f"{count - len(small)} of {count} machines have room for one of {fleet.pods}: {name} {shown}"
             yield failed(text, f"kubectl describe node {name}, and check its device plugins")
         elif count >= fleet.needed and fleet.places < fleet.pods.count:
-            text = f"{count} machine{'s' * (count != 1)} together have room for {fleet.places} of {fleet.pods}"
+            text = f"{counted(count, 'machine')} together have room for {fleet.places} of {fleet.pods}"
             yield failed(text, "add machines, or ask for fewer or smaller pods")
         elif fleet.tolerated and fleet.pods.devices:
             shown = " and ".join(f"{amount_text(amount, name)} {name}" for name, amount in fleet.pods.devices.items())

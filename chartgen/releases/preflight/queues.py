@@ -13,7 +13,7 @@ from chartgen.kube.quantities import Quantities, add, amount_text, read_quantiti
 from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
 from chartgen.kube.workloads import is_volcano
 from chartgen.releases.preflight.context import PreflightContext, condition, read_if_allowed
-from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, kueue_kind, local_queue, resource_groups
+from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, local_queue, newest_kind, resource_groups
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 from chartgen.releases.preflight.setup_hint import RELEASE, other_queues, setup_step
 
@@ -38,15 +38,12 @@ def queue(context: PreflightContext) -> Iterator[Diagnosis]:
         return
     space = read_if_allowed(lambda: context.get(NAMESPACE, context.namespace))
     if space and not is_matched(space, owner["spec"].get("namespaceSelector")):
-        text = (
-            f"ClusterQueue {name} takes no runs of namespace {context.namespace}: its namespaceSelector leaves it out"
-        )
-        yield failed(
-            text,
-            f"kubectl label namespace {context.namespace}; kubectl get clusterqueue {name} -o yaml shows the selector",
-        )
+        place = f"namespace {context.namespace}"
+        text = f"ClusterQueue {name} takes no runs of {place}: its namespaceSelector leaves it out"
+        yield failed(text, f"kubectl label {place}; kubectl get clusterqueue {name} -o yaml shows the selector")
         return
-    stopped = [(item, kind) for item, kind in ((local, "localqueue"), (owner, "clusterqueue")) if _is_stopped(item)]
+    both = ((local, "localqueue"), (owner, "clusterqueue"))
+    stopped = [(item, kind) for item, kind in both if item["spec"].get("stopPolicy", "None") != "None"]
     for item, kind in stopped:
         text = f"{kind} {item['metadata']['name']} is stopped ({item['spec']['stopPolicy']})"
         change = '--type merge --patch \'{"spec": {"stopPolicy": "None"}}\''
@@ -64,12 +61,12 @@ def queue(context: PreflightContext) -> Iterator[Diagnosis]:
 def _settled(context: PreflightContext, owner: Object) -> Object:
     """Return the ClusterQueue, once Kueue has seen flavors that were made after it, as Helm makes them."""
     names = [flavor["name"] for group in resource_groups(context) for flavor in group["flavors"]]
-    kind = kueue_kind(context, "ResourceFlavor")
+    kind = newest_kind(context.cluster, "ResourceFlavor")
     if condition(owner, "Active").get("status") == "True" or not all(context.get(kind, name) for name in names):
         return owner
 
     def active() -> Object | None:
-        now = context.cluster.get(kueue_kind(context, "ClusterQueue"), owner["metadata"]["name"]) or owner
+        now = context.cluster.get(newest_kind(context.cluster, "ClusterQueue"), owner["metadata"]["name"]) or owner
         return now if condition(now, "Active").get("status") == "True" else None
 
     with suppress(ChartgenError):
@@ -105,8 +102,7 @@ def queue_tolerations(context: PreflightContext) -> Iterator[Diagnosis]:
             added = [each for each in flavor["spec"].get("tolerations", ()) if _normal(each) not in own]
             if added:
                 clean = False
-                name = flavor["metadata"]["name"]
-                shown = ", ".join(str(each.get("key", "any")) for each in added)
+                name, shown = flavor["metadata"]["name"], ", ".join(str(each.get("key", "any")) for each in added)
                 text = (
                     f"flavor {name} adds a toleration of {shown} to {pods}: upgrades of the running job will conflict"
                 )
@@ -121,11 +117,10 @@ def queue_topology(context: PreflightContext) -> Iterator[Diagnosis]:
     is_wanted = levels_wanted or any(_ANY_LEVEL in pods.annotations for pods in context.pods)
     for flavor in flavors_of(context) if is_wanted else ():
         name, topology = flavor["metadata"]["name"], flavor["spec"].get("topologyName")
-        found = context.get(kueue_kind(context, "Topology"), topology) if topology else None
+        found = context.get(newest_kind(context.cluster, "Topology"), topology) if topology else None
         if found is None:
-            text = (
-                f"Topology {topology} of flavor {name} does not exist" if topology else f"flavor {name} has no topology"
-            )
+            text = f"Topology {topology} of flavor {name} does not exist"
+            text = text if topology else f"flavor {name} has no topology"
             yield failed(text, f"{setup_step(context)}, or set topology.mode to an empty text")
             continue
         levels = [level["nodeLabel"] for level in found["spec"]["levels"]]
@@ -140,9 +135,8 @@ def _levels(context: PreflightContext, topology: str, levels: list[str], wanted:
         for level in levels:
             bare = [node["metadata"]["name"] for node in nodes if level not in node["metadata"]["labels"]]
             if bare:
-                text = (
-                    f"{len(bare)} of {len(nodes)} machines lack label {level} of topology {topology}, such as {bare[0]}"
-                )
+                text = f"{len(bare)} of {len(nodes)} machines lack label {level} of topology {topology}"
+                text += f", such as {bare[0]}"
                 yield failed(text, f"label them, or leave {level} out of the topology (setup.topologyLevels)")
         if nodes and all(level in node["metadata"]["labels"] for level in levels for node in nodes):
             yield passed(f"{len(nodes)} machines have the {len(levels)} labels of topology {topology}")
@@ -167,10 +161,8 @@ def _quota(context: PreflightContext, owner: Object, flavors: list[dict[str, Any
     flavor, quotas = next(iter(tables.items()))
     most = {resource: _most(quotas[resource], cohort, requested[resource]) for resource in requested}
     short = {resource for resource, amount in requested.items() if most[resource] < amount}
-    has = (
-        f"flavor {flavor} of ClusterQueue {name} has {_amounts(most, short)}{' with what it may borrow' * bool(cohort)}"
-    )
-    text = f"the run asks for {_amounts(requested, short)}, {has}"
+    text = f"the run asks for {_amounts(requested, short)}, flavor {flavor} of ClusterQueue {name} has "
+    text += _amounts(most, short) + " with what it may borrow" * bool(cohort)
     change = "raise nominalQuota (setup.quota.nodes or setup.queues), or use fewer nodes"
     return failed(text, f"kubectl edit clusterqueue {name}: {change}")
 
@@ -202,8 +194,14 @@ def _amounts(table: Quantities, resources: set[str]) -> str:
     return " and ".join(f"{amount_text(table[resource], resource)} {resource}" for resource in sorted(resources))
 
 
+def _shares(part: Quantities, whole: Quantities, resources: list[str]) -> str:
+    rows = ((name, amount_text(part[name], name), amount_text(whole[name], name)) for name in resources)
+    return " and ".join(f"{some} {name} of {all_of_it}" for name, some, all_of_it in rows)
+
+
 def _absent(context: PreflightContext) -> Diagnosis:
-    names = sorted(item["metadata"]["name"] for item in _local_queues(context))
+    found = context.find(newest_kind(context.cluster, "LocalQueue"), namespace=context.namespace)
+    names = sorted(item["metadata"]["name"] for item in found)
     others = f"; it has {', '.join(names)}" if names else ""
     text = f"no queue {context.queue!r} in namespace {context.namespace}{others}"
     own_queues = set(other_queues(context)) - {context.queue}
@@ -212,14 +210,6 @@ def _absent(context: PreflightContext) -> Diagnosis:
     # a ClusterQueue is cluster-scoped, so many users cannot read it
     is_there = read_if_allowed(lambda: cluster_queue(context)) is not None
     return failed(text, f"{setup_step(context, has_cluster_half=is_there)}, or set queue.name")
-
-
-def _local_queues(context: PreflightContext) -> list[Object]:
-    return context.find(kueue_kind(context, "LocalQueue"), namespace=context.namespace)
-
-
-def _is_stopped(item: Object) -> bool:
-    return bool(item["spec"].get("stopPolicy", "None") != "None")
 
 
 def _normal(toleration: dict[str, Any]) -> dict[str, Any]:
@@ -243,23 +233,15 @@ def volcano_queue(context: PreflightContext) -> Iterator[Diagnosis]:
 
 def _capability(context: PreflightContext, name: str, found: Object) -> Diagnosis:
     requested = add(pods.total for pods in context.pods)
-    most = read_quantities(_table(found, "spec", "capability"))
-    used = read_quantities(_table(found, "status", "allocated"))
+    most = read_quantities(found.get("spec", {}).get("capability") or {})
+    used = read_quantities(found.get("status", {}).get("allocated") or {})
     short = sorted(resource for resource, amount in most.items() if requested.get(resource, 0) > amount)
     if short:
-        shown = " and ".join(
-            f"{amount_text(requested[each], each)} {each} of {amount_text(most[each], each)}" for each in short
-        )
+        shown = _shares(requested, most, short)
         text = f"the gang asks for {shown} that Volcano queue {name} may give"
         return failed(text, f"kubectl edit queues.scheduling.volcano.sh {name}: raise capability, or use fewer nodes")
     busy = sorted(each for each in most if requested.get(each, 0) > most[each] - used.get(each, 0))
     if busy and not context.is_running:
-        shown = " and ".join(
-            f"{amount_text(used[each], each)} {each} of {amount_text(most[each], each)}" for each in busy
-        )
+        shown = _shares(used, most, busy)
         return warned(f"Volcano queue {name} has given {shown}", "the gang waits until other jobs of the queue end")
     return passed(f"Volcano queue {name} is open")
-
-
-def _table(item: Object, part: str, name: str) -> dict[str, Any]:
-    return item.get(part, {}).get(name) or {}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from chartgen.kube import CONFIG_MAP, SECRET, Kind
 from chartgen.kube.pods import Pods
 from chartgen.kube.references import OF_PODS, references
 from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.kueue import kueue_kind
+from chartgen.releases.preflight.kueue import newest_kind
 from chartgen.releases.preflight.result import Diagnosis, failed, passed
 from chartgen.releases.preflight.setup_hint import setup_step
 
@@ -47,48 +47,47 @@ def pull_secrets(context: PreflightContext) -> Iterator[Diagnosis]:
 
 def config_maps(context: PreflightContext) -> Iterator[Diagnosis]:
     """ConfigMaps that the pods read and the release does not make exist."""
-    names = {*_needed(context, "ConfigMap")}
-    yield from _existing(context, CONFIG_MAP, "ConfigMap", names, "create configmap {} --from-file=...")
+    make = "create configmap {} --from-file=..."
+    yield from _existing(context, CONFIG_MAP, "ConfigMap", _needed(context, "ConfigMap"), make)
 
 
 def service_account(context: PreflightContext) -> Iterator[Diagnosis]:
     """The service account of the pods exists; without it pods cannot be created."""
-    names = {*_needed(context, "ServiceAccount")}
+    names = _needed(context, "ServiceAccount")
     yield from _existing(context, _ACCOUNT, "service account", names, "create serviceaccount {}")
-
-
-def _existing(context: PreflightContext, kind: Kind, what: str, names: set[str], make: str) -> Iterator[Diagnosis]:
-    """Check that objects of the namespace exist; `make` is the kubectl command that creates one by name."""
-    for name in sorted(names):
-        if context.get(kind, name) is None:
-            text = f"no {what} {name} in namespace {context.namespace}"
-            yield failed(text, f"kubectl --namespace {context.namespace} {make.format(name)}")
-        else:
-            yield passed(f"{what} {name} exists")
 
 
 def runtime_classes(context: PreflightContext) -> Iterator[Diagnosis]:
     """The runtime classes of the pods exist; without them pods cannot be created."""
     names = {pods.spec["runtimeClassName"] for pods in context.pods if pods.spec.get("runtimeClassName")}
-    for name in sorted(names):
-        if context.get(_RUNTIME, name) is None:
-            yield failed(
-                f"no RuntimeClass {name}", "install the operator that creates it, such as NVIDIA's GPU Operator"
-            )
-        else:
-            yield passed(f"RuntimeClass {name} exists")
+    fix = "install the operator that creates it, such as NVIDIA's GPU Operator"
+    yield from _existing(context, _RUNTIME, "RuntimeClass", names, fix)
 
 
 def priority_classes(context: PreflightContext) -> Iterator[Diagnosis]:
     """The priority classes of the pods, and of the run in its queue, exist."""
-    wanted = {(_PRIORITY, pods.spec["priorityClassName"]) for pods in context.pods if "priorityClassName" in pods.spec}
+    fix = "ask the platform team for a {}, or leave it out"
     if context.run and (name := context.run["metadata"].get("labels", {}).get(_WORKLOAD_PRIORITY)):
-        wanted.add((kueue_kind(context, "WorkloadPriorityClass"), name))
-    for kind, name in sorted(wanted, key=str):
+        kind = newest_kind(context.cluster, "WorkloadPriorityClass")
+        yield from _existing(context, kind, kind.name, [name], fix.format(kind.name))
+    names = {pods.spec["priorityClassName"] for pods in context.pods if "priorityClassName" in pods.spec}
+    yield from _existing(context, _PRIORITY, _PRIORITY.name, names, fix.format(_PRIORITY.name))
+
+
+def _existing(context: PreflightContext, kind: Kind, title: str, names: Iterable[str], fix: str) -> Iterator[Diagnosis]:
+    """Check that objects exist.
+
+    Args:
+        fix: What to do without one; of a namespaced kind, kubectl's arguments that create it. {} is its name.
+    """
+    where, kubectl = "", ""
+    if kind.namespaced:
+        where, kubectl = f" in namespace {context.namespace}", f"kubectl --namespace {context.namespace} "
+    for name in sorted(names):
         if context.get(kind, name) is None:
-            yield failed(f"no {kind.name} {name}", f"ask the platform team for a {kind.name}, or leave it out")
+            yield failed(f"no {title} {name}{where}", kubectl + fix.format(name))
         else:
-            yield passed(f"{kind.name} {name} exists")
+            yield passed(f"{title} {name} exists")
 
 
 def networks(context: PreflightContext) -> Iterator[Diagnosis]:

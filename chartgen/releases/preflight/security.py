@@ -51,14 +51,12 @@ def pod_security(context: PreflightContext) -> Iterator[Diagnosis]:
     level = _level(context.get(NAMESPACE, context.namespace))
     privileges = _privileged_parts(context)
     if privileges and level != "privileged":
-        text = (
-            f"namespace {context.namespace} enforces level {level}, the pods need privileged: {', '.join(privileges)}"
-        )
-        yield failed(text, f"kubectl label namespace {context.namespace} {_LEVEL}=privileged --overwrite")
+        text = f"namespace {context.namespace} enforces level {level}, the pods need privileged: "
+        fix = f"kubectl label namespace {context.namespace} {_LEVEL}=privileged --overwrite"
+        yield failed(text + ", ".join(privileges), fix)
     elif context.pods:
-        yield passed(
-            f"namespace {context.namespace} enforces level {level}" + (", which the pods need" if privileges else "")
-        )
+        text = f"namespace {context.namespace} enforces level {level}"
+        yield passed(text + (", which the pods need" if privileges else ""))
 
 
 def pod_admission(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -85,11 +83,11 @@ def _judge(context: PreflightContext, quota: Object, requested: Quantities) -> D
     over = [key for key in sorted(most) if requested.get(key, 0) > most[key]]
     busy = [key for key in sorted(most) if requested.get(key, 0) > most[key] - used.get(key, 0)]
     if over:
-        shown = " and ".join(f"{_show(requested, key)} of {_show(most, key)} {key}" for key in over)
+        shown = _shares(requested, most, over)
         text = f"the pods ask for {shown} that ResourceQuota {name} allows namespace {context.namespace}"
         return failed(text, f"kubectl --namespace {context.namespace} edit resourcequota {name}, or use fewer nodes")
     if busy and not context.is_running:
-        shown = " and ".join(f"{_show(used, key)} of {_show(most, key)} {key}" for key in busy)
+        shown = _shares(used, most, busy)
         text = f"{shown} of ResourceQuota {name} are in use: the pods do not fit beside them"
         return warned(text, f"kubectl --namespace {context.namespace} get pods shows whose they are")
     return passed(f"ResourceQuota {name} has room for the pods")
@@ -110,8 +108,8 @@ def _limits(pods: Pods) -> Quantities:
     return {name: amount * pods.count for name, amount in add(tables).items()}
 
 
-def _show(table: Quantities, key: str) -> str:
-    return amount_text(table[key], key)
+def _shares(part: Quantities, whole: Quantities, names: list[str]) -> str:
+    return " and ".join(f"{amount_text(part[name], name)} of {amount_text(whole[name], name)} {name}" for name in names)
 
 
 def _step(context: PreflightContext, answer: ClusterError) -> str:

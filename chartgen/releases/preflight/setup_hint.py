@@ -65,7 +65,11 @@ def _verb(context: PreflightContext) -> list[str]:
 
 def _records(context: PreflightContext) -> list[RevisionRecord]:
     """Return the revisions of the setup release; empty without the permission to read them."""
-    return read_if_allowed(lambda: read_records(context.cluster, RELEASE, context.namespace)) or []
+
+    def read() -> list[RevisionRecord] | None:
+        return read_if_allowed(lambda: read_records(context.cluster, RELEASE, context.namespace))
+
+    return context.once("setup release", read) or []
 
 
 def _values(chart: Chart, values: Values) -> Iterator[str]:

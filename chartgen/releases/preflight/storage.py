@@ -42,9 +42,8 @@ def _unbound(context: PreflightContext, name: str, phase: str, claim: Object) ->
     wanted = claim["spec"].get("storageClassName", "")
     kind = context.get(STORAGE_CLASS, wanted) if wanted else None
     if wanted and kind is None and not claim["spec"].get("volumeName"):
-        return failed(
-            f"claim {name} is {phase}: no storage class {wanted}", "create the class, or a volume for the claim"
-        )
+        text = f"claim {name} is {phase}: no storage class {wanted}"
+        return failed(text, "create the class, or a volume for the claim")
     if kind and phase == "Pending" and kind.get("volumeBindingMode") == "WaitForFirstConsumer":
         return passed(f"claim {name} gets its volume with its first pod")
     if kind and phase == "Pending":
@@ -80,7 +79,8 @@ def storage_drivers(context: PreflightContext) -> Iterator[Diagnosis]:
     for name in sorted(inline):
         yield _inline(context, name)
     for name in sorted({*_provisioners(context, volumes)} - inline):
-        if _is_installed(context, name):
+        listed = (driver["name"] for node in context.find(_NODES) for driver in node["spec"].get("drivers") or ())
+        if context.get(CSI_DRIVER, name) is not None or name in listed:
             yield passed(f"CSI driver {name} is installed")
         else:
             text = f"no CSIDriver object and no machine has driver {name}, which the pods' claims name"
@@ -97,17 +97,12 @@ def _inline(context: PreflightContext, name: str) -> Diagnosis:
     return passed(f"CSI driver {name} is installed")
 
 
-def _is_installed(context: PreflightContext, name: str) -> bool:
-    listed = (driver["name"] for node in context.find(_NODES) for driver in node["spec"].get("drivers") or ())
-    return context.get(CSI_DRIVER, name) is not None or name in listed
-
-
 def _provisioners(context: PreflightContext, volumes: list[Object]) -> Iterator[str]:
     """Yield the drivers of the volumes behind claims, or of the storage classes that will make them."""
     for claim in filter(None, (_claim_spec(context, volume) for volume in volumes)):
         bound = context.get(_VOLUME, str(claim["volumeName"])) if claim.get("volumeName") else None
         if bound:
-            name = ((bound["spec"].get("csi")) or {}).get("driver", "")
+            name = (bound["spec"].get("csi") or {}).get("driver", "")
         else:
             wanted = str(claim.get("storageClassName") or "")
             made = context.made(STORAGE_CLASS.name, wanted) or (context.get(STORAGE_CLASS, wanted) if wanted else None)
@@ -157,12 +152,9 @@ def _compared(context: PreflightContext, own: tuple[str, Object], namespace: str
 
 def _outputs_of(context: PreflightContext, record: RevisionRecord) -> tuple[str, tuple[str, Object] | None]:
     """Return a release, and where it saves; None for this one."""
-    other = None if _is_own(context, record) else _outputs(record.run_objects, record.namespace)
+    is_own = (record.name, record.namespace) == (context.release, context.namespace)
+    other = None if is_own else _outputs(record.run_objects, record.namespace)
     return f"release {record.name} of namespace {record.namespace}", other
-
-
-def _is_own(context: PreflightContext, record: RevisionRecord) -> bool:
-    return (record.name, record.namespace) == (context.release, context.namespace)
 
 
 def _outputs(objects: list[Object], namespace: str) -> tuple[str, dict[str, Any]] | None:

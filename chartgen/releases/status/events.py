@@ -25,12 +25,7 @@ _LOSSES = {
 
 @dataclass(frozen=True)
 class Event:
-    """One event.
-
-    Args:
-        about: Kind and name of its object.
-        at: Time of its last occurrence.
-    """
+    """One event about an object, by its kind and name, at the time of its last occurrence."""
 
     about: tuple[str, str]
     reason: str
@@ -44,13 +39,7 @@ class Event:
 
 @dataclass(frozen=True)
 class RemovedPod:
-    """A pod that was removed from a run.
-
-    Args:
-        machine: Its machine; empty when no event shows it.
-        why: Description of the cause.
-        at: Time of the removal.
-    """
+    """A pod that was removed from a run; its machine is empty when no event shows it."""
 
     pod: str
     machine: str
@@ -60,7 +49,7 @@ class RemovedPod:
 
 def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Event]:
     """Return the Warning events of runs and of the owners of their pods: a rejected pod leaves no other trace."""
-    own = tuple(f"{run['metadata']['name']}" for run in runs)
+    own = [run["metadata"]["name"] for run in runs]
     if not own:
         return []
     known = run_names() | owner_names()
@@ -103,7 +92,7 @@ def removed_pods(cluster: Cluster, runs: Iterable[Object], namespace: str) -> li
 
 def _machines(cluster: Cluster, pods: set[str], namespace: str) -> dict[str, str]:
     """Return the last machine of each pod, which only events show once the pods are gone."""
-    placed = (event for event in _read(cluster, namespace, "reason=Scheduled,involvedObject.kind=Pod"))
+    placed = _read(cluster, namespace, "reason=Scheduled,involvedObject.kind=Pod")
     own = sorted((event for event in placed if event.about[1] in pods), key=lambda event: event.at)
     return {event.about[1]: event.message.rpartition(" to ")[2] for event in own}
 

@@ -13,11 +13,9 @@ from chartgen.kube import Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import outcome, why_failed
 from chartgen.releases.lease import read_notes
-from chartgen.releases.status.events import removed_pods
+from chartgen.releases.status.events import RemovedPod
 from chartgen.releases.status.members import End, Member, each_member, last_lines
 from chartgen.releases.status.messages import LONGEST
-from chartgen.releases.why.explanation import explain
-from chartgen.releases.why.run_log import read_run_log
 
 if TYPE_CHECKING:
     from chartgen.releases.state import State
@@ -76,31 +74,30 @@ class FirstFailure:
 
 
 def find_failure(
-    cluster: Cluster, runs: Sequence[Object], failed: Sequence[Member], release: str, namespace: str
+    cluster: Cluster,
+    runs: Sequence[Object],
+    failed: Sequence[Member],
+    lost: Sequence[RemovedPod],
+    release: str,
+    namespace: str,
 ) -> FirstFailure:
-    """Return the first failure of a run."""
+    """Return the first failure of a run: of its failed pods, else the first removal of a pod."""
     then = tuple(reactions(runs))
     if failed:
-        return _of_pod(cluster, first_of(failed), len(failed), then, release, namespace)
+        return _of_pod(cluster, min(failed, key=_when), len(failed), then, release, namespace)
     hint = "see `kubectl get events`; Kubernetes keeps them for an hour"
     unknown = FirstFailure("no failed pod is left: the first one was evicted or deleted", then=then, hint=hint)
-    return find_loss(cluster, runs, namespace) or unknown
+    return find_loss(runs, lost) or unknown
 
 
-def first_of(failed: Sequence[Member]) -> Member:
-    """Return the pod that failed first."""
-    return min(failed, key=_when)
-
-
-def find_loss(cluster: Cluster, runs: Sequence[Object], namespace: str) -> FirstFailure | None:
+def find_loss(runs: Sequence[Object], lost: Sequence[RemovedPod]) -> FirstFailure | None:
     """Return the first removal of a pod, which makes controllers restart a run; None without one."""
-    lost = removed_pods(cluster, runs, namespace)
     if not lost:
         return None
     first = lost[0]
-    where, hint = (
-        (f" on machine {first.machine}", f"see `kubectl describe node {first.machine}`") if first.machine else ("", "")
-    )
+    where, hint = "", ""
+    if first.machine:
+        where, hint = f" on machine {first.machine}", f"see `kubectl describe node {first.machine}`"
     what = f"pod {first.pod}{where} was taken away: {first.why}"
     return FirstFailure(what, pod=first.pod, machine=first.machine, at=first.at, then=tuple(reactions(runs)), hint=hint)
 
@@ -123,6 +120,9 @@ def _restarted(run: Object) -> str:
 def _of_pod(
     cluster: Cluster, member: Member, count: int, then: tuple[str, ...], release: str, namespace: str
 ) -> FirstFailure:
+    from chartgen.releases.why.explanation import explain
+    from chartgen.releases.why.run_log import read_run_log
+
     end = member.ends[0]
     log = end.message.splitlines() or _log(cluster, member, namespace)
     rank, code = _root_cause("\n".join(log))
@@ -206,15 +206,16 @@ def broken_machine(cluster: Cluster, state: State) -> list[str]:
     if not any(outcome(run) == "failed" for run in state.runs):
         return []
     failed = [member for member, _ in each_member(cluster, state.release, state.namespace) if member.ends]
-    return [first_of(failed).machine] if failed and first_of(failed).machine else []
+    machine = min(failed, key=_when).machine if failed else ""
+    return [machine] if machine else []
 
 
 def with_repeats(
-    cluster: Cluster, failure: FirstFailure, runs: Sequence[Object], release: str, namespace: str
+    cluster: Cluster, failure: FirstFailure, lost: Sequence[RemovedPod], release: str, namespace: str
 ) -> FirstFailure:
     """Add a hint to a failure on a machine on which an earlier run, or another pod, has failed or was lost."""
-    lost = [each.machine for each in removed_pods(cluster, runs, namespace) if each.pod != failure.pod]
-    count = 1 + [*lost, *_earlier(cluster, release, namespace)].count(failure.machine)
+    others = [each.machine for each in lost if each.pod != failure.pod]
+    count = 1 + [*others, *_earlier(cluster, release, namespace)].count(failure.machine)
     if not failure.machine or count == 1:
         return failure
     often = "twice" if count == 2 else f"{count} times"

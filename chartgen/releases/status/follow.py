@@ -68,7 +68,6 @@ class Shared:
         progress: Receives a line when the connection is lost and when a pod is replaced.
 
     Attributes:
-        progress: The same.
         stop: Event that ends the followers.
         streams: Closed by the caller at the end, so that no read blocks.
     """
@@ -88,11 +87,7 @@ class Shared:
 
 
 class Follower:
-    """Follows the log of one pod and of the pods that replace it.
-
-    Args:
-        shared: What it shares with the other followers of the run.
-    """
+    """Follows the log of one pod and of the pods that replace it."""
 
     def __init__(self, cluster: Cluster, release: str, pod: Member, namespace: str, shared: Shared) -> None:
         self._cluster, self._release, self._namespace = cluster, release, namespace
@@ -150,7 +145,7 @@ class Follower:
         if found and found["metadata"].get("uid") == self._pod.uid != self._done:
             for _, each in self._cluster.judged([found], member):
                 return each
-            self._miss()  # what the object says is no pod's; it may be mended
+            self._miss()  # the object has another form than a pod; somebody may correct it
             return None
         others = each_pod(self._cluster, self._release, self._namespace, dict(self._pod.place))
         for _, each in self._cluster.judged(others, member):

@@ -73,7 +73,7 @@ def follow_logs(
     tail: int = -1,
     progress: Progress,
 ) -> Iterator[str]:
-    """Yield output as it comes, also of replacement pods, until the run has ended.
+    """Yield output as it comes, also of replacement pods, until the run has ended; a close ends all connections.
 
     Args:
         since: Limit earlier output to the last seconds; 0 for all.
@@ -82,8 +82,6 @@ def follow_logs(
 
     Raises:
         ChartgenError: The pods are too many to follow, or access to a log is denied.
-
-    Closing the iterator early closes its connections and ends its threads.
     """
     if len(sources) > _MOST_FOLLOWED:
         problem = f"{len(sources)} pods are too many to follow at once, {_MOST_FOLLOWED} is the most"

@@ -30,14 +30,9 @@ def rendezvous(pod: Object) -> str:
     return ""
 
 
-def is_started(pod: Object) -> bool:
-    """Report whether a pod runs or has succeeded."""
-    return pod.get("status", {}).get("phase") in {"Running", "Succeeded"}
-
-
-def why_unplaced(pod: Object) -> str:
+def _unplaced(status: dict[str, Any]) -> str:
     """Return the scheduler's message for a pod that it cannot place; empty when it can."""
-    for condition in pod.get("status", {}).get("conditions", ()):
+    for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             # Volcano marks pods that wait for other pods, and quotes the others in the gang's message.
             return "" if condition.get("reason") in _NO_FAULT else _ORIGIN.sub("", str(condition.get("message")))
@@ -86,12 +81,7 @@ IDLE = 30.0
 
 @dataclass(frozen=True)
 class End:
-    """End of a container.
-
-    Args:
-        reason: The kubelet's reason, such as Error or OOMKilled.
-        at: Its end time; None when the kubelet does not know.
-    """
+    """End of a container, with the kubelet's reason, such as OOMKilled; its time is None when the kubelet lacks it."""
 
     container: str
     exit_code: int
@@ -111,11 +101,9 @@ class Member:
         ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job, and without a
             number, as for the workers of a Ray job.
         machine: Its machine; empty before placement.
+        container: The program's container, to which `since` and `program_restarts` belong.
         ready: It runs and its containers are ready, or it has succeeded.
         started: It runs, or has succeeded.
-        since: Start time of its program.
-        restarts: Restarts of all its containers together.
-        program_restarts: Restarts of the program's container.
         ends: Its containers that failed, or the failure of the pod itself.
         stuck: Reason, message and image of a container that does not start.
         drives: It starts the program for all others, and prints their output: the master of an MPI job, the submitter
@@ -144,8 +132,7 @@ class Member:
 
 def each_member(cluster: Cluster, release: str, namespace: str) -> Iterator[tuple[Member, Object]]:
     """Yield the pods of a release's runs that are not being deleted, each with its object."""
-    pods = each_pod(cluster, release, namespace)
-    for pod, (found, _) in cluster.judged(pods, lambda pod: (member(pod), rendezvous(pod))):
+    for pod, found in cluster.judged(each_pod(cluster, release, namespace), member):
         yield found, pod
 
 
@@ -153,6 +140,7 @@ def member(pod: Object) -> Member:
     """Return the relevant facts of a pod."""
     status, program, index = pod.get("status", {}), program_of(pod), _index(pod)
     containers = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+    own = [each for each in containers if each["name"] == program["name"]]
     count = _processes(program, gpus(pod)) if index is not None else 0
     return Member(
         name=pod["metadata"]["name"],
@@ -165,12 +153,12 @@ def member(pod: Object) -> Member:
         container=program["name"],
         phase=status.get("phase", "Pending"),
         ready=_is_ready(status),
-        started=is_started(pod),
-        since=_started_at(containers, program["name"]),
-        restarts=sum(container.get("restartCount", 0) for container in containers),
-        program_restarts=sum(each.get("restartCount", 0) for each in containers if each["name"] == program["name"]),
+        started=status.get("phase") in {"Running", "Succeeded"},
+        since=next((parse_time(time) for time in map(_start, own) if time), None),
+        restarts=sum(each.get("restartCount", 0) for each in containers),
+        program_restarts=sum(each.get("restartCount", 0) for each in own),
         ends=tuple(_ends(status, containers, program["name"])),
-        unplaced=why_unplaced(pod),
+        unplaced=_unplaced(status),
         stuck=next((found for found in map(_stuck, containers) if found), None),
         drives=pod["metadata"].get("labels", {}).get(_COMPONENT) in _DRIVERS,
     )
@@ -225,16 +213,12 @@ def _place(pod: Object) -> tuple[tuple[str, str], ...]:
 
 def _processes(program: dict[str, Any], gpus_of_pod: int) -> int:
     """Count the ranks of a pod: the number given to its start script, else one for each GPU."""
-    env = {each["name"]: each.get("value") for each in program.get("env", ())}
-    return int(env.get("GPUS_PER_NODE") or gpus_of_pod) if gpus_of_pod else 0
+    given = (each.get("value") for each in program.get("env", ()) if each["name"] == "GPUS_PER_NODE")
+    return int(next(given, "") or gpus_of_pod) if gpus_of_pod else 0
 
 
-def _started_at(containers: list[dict[str, Any]], program: str) -> datetime | None:
-    for container in containers:
-        started = container.get("state", {}).get("running", {}).get("startedAt")
-        if container["name"] == program and started:
-            return parse_time(started)
-    return None
+def _start(container: dict[str, Any]) -> str:
+    return str(container.get("state", {}).get("running", {}).get("startedAt", ""))
 
 
 def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str) -> Iterator[End]:

@@ -26,20 +26,14 @@ class Wording:
     words: str
     hint: str
 
-    def causes(self, message: str) -> list[Problem]:
-        """Return a cause for each match in the message."""
-        found = re.finditer(self.pattern, message[:LONGEST])
-        return [Problem(match.expand(self.words), hint=match.expand(self.hint)) for match in found]
-
 
 def reword(message: str, wordings: Iterable[Wording]) -> list[Problem]:
-    """Return the wordings that match a message; empty without a match."""
-    return [cause for wording in wordings for cause in wording.causes(message)]
-
-
-def unique(causes: Iterable[Problem]) -> list[Problem]:
-    """Return the causes without repetitions."""
-    return list(dict.fromkeys(causes))
+    """Return a problem for each match of a wording in a message."""
+    return [
+        Problem(match.expand(wording.words), hint=match.expand(wording.hint))
+        for wording in wordings
+        for match in re.finditer(wording.pattern, message[:LONGEST])
+    ]
 
 
 # Messages of the API server (plugin/pkg/admission/resourcequota, webhook, serviceaccount) and pod security admission.

@@ -69,21 +69,16 @@ def glance(readout: Readout, now: datetime, price: float | None = None) -> Glanc
     Args:
         price: Price of one machine for an hour; None = unknown.
     """
-    hours: float | None = None
-    if readout.phase == "running" and readout.since is not None and readout.gpus:
-        passed = (now - readout.since).total_seconds() / 3600
-        hours = passed if passed >= 0 else None  # the clock here is behind the cluster's
-    return Glance(
-        **vars(readout),
-        gpu_hours=None if hours is None else readout.gpus * hours,
-        cost=None if hours is None or price is None else readout.machines * hours * price,
-    )
+    if readout.phase != "running" or readout.since is None or readout.since > now or not readout.gpus:
+        return Glance(**vars(readout))  # with a start after now, the clock here is behind the cluster's
+    hours = (now - readout.since).total_seconds() / 3600
+    cost = None if price is None else readout.machines * hours * price
+    return Glance(**vars(readout), gpu_hours=readout.gpus * hours, cost=cost)
 
 
 def overview_rows(glances: Sequence[Glance], *, now: datetime | None = None) -> list[tuple[str, ...]]:
     """Return a row of texts for each release, in the order of `HEADS`."""
-    now = now or datetime.now(timezone.utc)
-    return [_row(each, now) for each in glances]
+    return [_row(each, now or datetime.now(timezone.utc)) for each in glances]
 
 
 def lay_out(rows: Sequence[tuple[str, ...]], heads: Sequence[str] = HEADS, columns: int | None = None) -> list[str]:
@@ -109,8 +104,7 @@ def lay_out(rows: Sequence[tuple[str, ...]], heads: Sequence[str] = HEADS, colum
 
 
 def _row(readout: Glance, now: datetime) -> tuple[str, ...]:
-    causes = [cause.message for cause in readout.causes]
-    why = [readout.failure.what] if readout.failure else []
+    why = [cause.message for cause in readout.causes] + ([readout.failure.what] if readout.failure else [])
     return (
         readout.namespace,
         readout.release,
@@ -121,5 +115,5 @@ def _row(readout: Glance, now: datetime) -> tuple[str, ...]:
         str(readout.gpus or ""),
         "" if readout.gpu_hours is None else f"{readout.gpu_hours:.1f}",
         "" if readout.cost is None else f"{readout.cost:,.2f}",
-        one_line("; ".join([*([readout.progress] if readout.progress else []), *causes, *why])),
+        one_line("; ".join(filter(None, [readout.progress, *why]))),
     )

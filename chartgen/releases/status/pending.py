@@ -11,9 +11,9 @@ from chartgen.kube import NODE, Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.scheduling import untolerated
 from chartgen.releases.history import parse_time
-from chartgen.releases.status.events import Event, events_of, pod_warnings, run_warnings
+from chartgen.releases.status.events import events_of, pod_warnings, run_warnings
 from chartgen.releases.status.members import Member
-from chartgen.releases.status.messages import LONGEST, Wording, reword, unique, why_rejected
+from chartgen.releases.status.messages import LONGEST, Wording, reword, why_rejected
 from chartgen.releases.status.pod_summary import PodSummary
 from chartgen.visible import counted
 
@@ -74,7 +74,7 @@ def unplaced(message: str, pods: int, taints: str = "") -> Problem:
         pods: Number of pods with this message.
         taints: Taints of the machines that the pods do not tolerate, for schedulers that do not name them.
     """
-    many = f"{pods} pod{'s' if pods > 1 else ''}"
+    many = counted(pods, "pod")
     match = _FIT_ERROR.fullmatch(message[:LONGEST])
     found = reword(match["why"] if match else message, _PREDICATES)
     if not found:
@@ -108,10 +108,7 @@ _SETTLE = timedelta(seconds=5)  # time for every controller to write a first sta
 _AFTERMATH = {"BackoffLimitExceeded", "DefaultFailurePolicy", "RestartJobSetFailurePolicyAction", "ReachedMaxRestarts"}
 # Reasons of waiting containers (kubernetes, pkg/kubelet/images/types.go and pkg/kubelet/kuberuntime).
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
-_IMAGE_HINT = "check its name and tag, and `imagePullSecrets`"
 _CONFIG = {"CreateContainerConfigError", "CreateContainerError"}
-_CONFIG_HINT = "create the Secret or ConfigMap that it names in this namespace"
-_STUCK_HINT = "see `kubectl describe pod`"
 # Kueue's marks on pods that request a topology, and how it pins them (pkg/controller/tas/topology_ungater.go).
 _TOPOLOGIES = tuple(
     f"kueue.x-k8s.io/podset-{mode}-topology" for mode in ("required", "preferred", "unconstrained", "slice-required")
@@ -141,7 +138,7 @@ def why_not_started(
         causes += [Problem(f"a pod does not start: {event}", hint=_MOUNT_HINT) for event in warned]
     if summary.silent and not causes:
         causes.append(NotYet(f"the scheduler has not reported on {counted(summary.silent, 'pod')} yet"))
-    return unique(causes)
+    return list(dict.fromkeys(causes))
 
 
 def _failed(member: Member) -> Problem:
@@ -154,12 +151,9 @@ def _failed(member: Member) -> Problem:
 def _missing(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Problem]:
     warned = [event for event in run_warnings(cluster, runs, namespace) if event.reason not in _AFTERMATH]
     if warned:
-        return [why_rejected(event.message) for event in sorted(warned, key=_newest_first)][:_MOST]
+        newest = sorted(warned, key=lambda event: event.at, reverse=True)
+        return [why_rejected(event.message) for event in newest][:_MOST]
     return [cause for run in runs if (cause := _unhandled(cluster, run))]
-
-
-def _newest_first(event: Event) -> float:
-    return -event.at.timestamp()
 
 
 def _unhandled(cluster: Cluster, run: Object) -> Problem | None:
@@ -193,18 +187,18 @@ def _unplaced_on(machine: str, message: str, count: int, taints: str) -> Problem
     rest = _OTHERS.sub("", message[:LONGEST])
     where = f"such as one on machine {machine}, to which Kueue's topology has assigned it"
     if not _REASON.search(rest):
-        text = f"{count} pod{'s' if count > 1 else ''} cannot be placed, {where}: it is not there, or has other labels"
-        return Problem(
-            text,
-            hint=f"see `kubectl get node {machine} --show-labels`; if the run is evicted, Kueue assigns other machines",
-        )
+        hint = f"see `kubectl get node {machine} --show-labels`; if the run is evicted, Kueue assigns other machines"
+        text = f"{counted(count, 'pod')} cannot be placed, {where}: it is not there, or has other labels"
+        return Problem(text, hint=hint)
     problem = unplaced(rest, count, taints)
     return Problem(f"{problem.message}; {where}", hint=problem.hint)
 
 
 def _stuck(reason: str, message: str, image: str, count: int) -> Problem:
-    many = f"{count} pod{'s' if count > 1 else ''}"
     if reason in _IMAGE:
-        return Problem(f"{many} cannot pull the image {image} ({reason}): {message}", hint=_IMAGE_HINT)
-    hint = _CONFIG_HINT if reason in _CONFIG else _STUCK_HINT
-    return Problem(f"{many} cannot start ({reason}): {message}", hint=hint)
+        text = f"{counted(count, 'pod')} cannot pull the image {image} ({reason}): {message}"
+        return Problem(text, hint="check its name and tag, and `imagePullSecrets`")
+    hint = "create the Secret or ConfigMap that it names in this namespace"
+    if reason not in _CONFIG:
+        hint = "see `kubectl describe pod`"
+    return Problem(f"{counted(count, 'pod')} cannot start ({reason}): {message}", hint=hint)

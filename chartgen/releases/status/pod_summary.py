@@ -19,12 +19,10 @@ class PodSummary:
         ready: Pods that are ready, or have succeeded.
         started: Pods that run, or have succeeded.
         silent: Pods without a machine and without a message of the scheduler.
-        restarts: Restarts of single containers.
         since: Start time of the last pod.
         unplaced: Number of pods that the scheduler cannot place, by its message.
         example: A pod for each of these messages.
         stuck: Number of pods with a container that does not start, by its reason, image and message.
-        first: The pod with the first rank.
         last: The pod with the last rank, which prints the loss.
         rendezvous: MASTER_ADDR:MASTER_PORT of the pods; empty without them.
         master: The pod without GPUs that starts the program for the other pods, and prints their output.
@@ -56,11 +54,12 @@ class PodSummary:
 
     def count(self, member: Member, pod: Object) -> None:
         """Add one pod."""
+        # all pods of a run have the same one, and thousands of them many variables
+        self.rendezvous = self.rendezvous or rendezvous(pod)
         self.pods += 1
         self.ready += member.ready
         self.started += member.started
         self.restarts += member.restarts
-        self.rendezvous = self.rendezvous or rendezvous(pod)
         self.since = max(filter(None, (self.since, member.since)), default=None)
         if member.machine:
             self.machines.add(member.machine)

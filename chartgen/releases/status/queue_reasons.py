@@ -19,17 +19,11 @@ from chartgen.kube import (
     Object,
 )
 from chartgen.kube.manifest_walk import title
-from chartgen.kube.permissions import Permission
 from chartgen.kube.run_kinds import queue_of
 from chartgen.kube.workloads import is_suspended, is_volcano
 from chartgen.releases.status.messages import LONGEST, Wording, reword
 
 _GANG = "tasks in gang"  # message of Volcano's gang plugin for every waiting PodGroup, whatever the cause
-# Messages of Volcano 1.14 (plugins overcommit, proportion and capacity) for a gang that it does not admit.
-_VOLCANO_WORDS = (
-    (re.compile(r"resource in cluster is overused: overused (.+)"), r"all machines together have too little free \1"),
-    (re.compile(r"queue resource quota insufficient: insufficient (.+)"), r"its capability leaves too little \1"),
-)
 
 
 def find_workloads(
@@ -72,34 +66,6 @@ def _is_reserved(workload: Object) -> bool:
     ended = {"QuotaReserved", "Finished"}
     conditions = workload.get("status", {}).get("conditions", ())
     return any(condition["type"] in ended and condition["status"] == "True" for condition in conditions)
-
-
-def why_volcano_waits(cluster: Cluster, run: Object, namespace: str) -> list[str]:
-    """Report why a Volcano Job has no pods yet: its PodGroup is not admitted."""
-    if run.get("status", {}).get("state", {}).get("phase", "Pending") != "Pending":
-        return []
-    name = f"{run['metadata']['name']}-{run['metadata']['uid']}"
-    group = cluster.get(POD_GROUP, name, namespace)
-    if group is None:
-        return [_unknown(run)]
-    if group.get("status", {}).get("phase", "Pending") != "Pending":
-        return []
-    events = cluster.list(EVENT, namespace=namespace, fields=f"involvedObject.name={name},reason=Unschedulable")
-    messages = dict.fromkeys(str(event.get("message")) for event in events)
-    members, queue = group["spec"].get("minMember"), f"queue {run['spec'].get('queue', 'default')!r}"
-    causes = [_volcano_words(message) for message in messages if _GANG not in message]
-    return [f"{queue}: {cause} for all {members} pods at once" for cause in causes] or [f"{queue}: not considered yet"]
-
-
-def _volcano_words(message: str) -> str:
-    for pattern, words in _VOLCANO_WORDS:
-        if match := pattern.fullmatch(message):
-            return match.expand(words)
-    return message
-
-
-def _unknown(run: Object) -> str:
-    return f"{run['kind']} {run['metadata']['name']} is not known to the queue yet"
 
 
 def _owner_uids(item: Object) -> list[str]:
@@ -161,12 +127,18 @@ _KUEUE = (
 )
 _INACTIVE = re.compile(r"(LocalQueue|ClusterQueue) (\S+) is inactive")
 _PREEMPTOR = re.compile(r"Preempted to accommodate a workload .* due to (?P<why>.+?)(?:;.*)?")
-# Messages of `queues` about Volcano's queues.
+# Messages of Volcano 1.14 (plugins overcommit, proportion and capacity) for a gang that it does not admit.
 _VOLCANO = (
     Wording(
-        r"queue '(.+)': its capability leaves too little", r"\g<0>", "wait, ask for fewer `nodes`, or a larger queue"
+        r"resource in cluster is overused: overused (.+)",
+        r"all machines together have too little free \1",
+        "wait, ask for fewer `nodes`, or add machines",
     ),
-    Wording(r"all machines together have too little free", r"\g<0>", "wait, ask for fewer `nodes`, or add machines"),
+    Wording(
+        r"queue resource quota insufficient: insufficient (.+)",
+        r"its capability leaves too little \1",
+        "wait, ask for fewer `nodes`, or a larger queue",
+    ),
 )
 
 
@@ -183,19 +155,34 @@ def why_queued(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list
         if error.denied is None:
             raise
         cluster.unread[error.denied] = None
-        causes = [_unread(run, error.denied) for run in runs if is_suspended(run) and queue_of(run)]
+        why, hint = f"for a reason that is unknown: {error.denied.missing.message}", error.denied.fix
+        waiting = filter(None, (queue_of(run) for run in runs if is_suspended(run)))
+        causes = [Problem(f"queue {name} has not admitted it, {why}", hint=hint) for name in waiting]
     for run in filter(is_volcano, runs):
         with cluster.optional():
-            for text in why_volcano_waits(cluster, run, namespace):
-                hints = [cause.hint for cause in reword(text, _VOLCANO)]
-                causes.append(Problem(text, hint=hints[0] if hints else ""))
+            causes += _volcano(cluster, run, namespace)
     return causes
 
 
-def _unread(run: Object, permission: Permission) -> Problem:
-    """Return the problem of a suspended run whose queue the user may not ask."""
-    text = f"queue {queue_of(run)} has not admitted it, for a reason that is unknown: {permission.missing.message}"
-    return Problem(text, hint=permission.fix)
+def _volcano(cluster: Cluster, run: Object, namespace: str) -> list[Problem]:
+    """Return why a Volcano Job has no pods yet: its PodGroup is not admitted."""
+    if run.get("status", {}).get("state", {}).get("phase", "Pending") != "Pending":
+        return []
+    name = f"{run['metadata']['name']}-{run['metadata']['uid']}"
+    group = cluster.get(POD_GROUP, name, namespace)
+    if group is None:
+        return [Problem(f"{title(run)} is not known to the queue yet")]
+    if group.get("status", {}).get("phase", "Pending") != "Pending":
+        return []
+    events = cluster.list(EVENT, namespace=namespace, fields=f"involvedObject.name={name},reason=Unschedulable")
+    messages = dict.fromkeys(str(event.get("message")) for event in events)
+    members, queue = group["spec"].get("minMember"), f"queue {run['spec'].get('queue', 'default')!r}"
+    found = [reword(message, _VOLCANO) or [Problem(message)] for message in messages if _GANG not in message]
+    return [
+        Problem(f"{queue}: {cause.message} for all {members} pods at once", hint=cause.hint)
+        for causes in found
+        for cause in causes
+    ] or [Problem(f"{queue}: not considered yet")]
 
 
 def _kueue(run: Object, workload: Object | None, before: int, cluster: Cluster) -> Iterator[Problem]:

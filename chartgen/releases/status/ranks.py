@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.releases.status.members import Member
 
 # Rank marks of a line: torchrun --tee writes `[default3]:` with the local rank (pytorch, torch/distributed/elastic/
@@ -19,11 +19,7 @@ _MARK = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A pod whose log is shown.
-
-    Args:
-        ranks: Global ranks whose lines are shown; None for all.
-    """
+    """A pod whose log is shown, and the global ranks whose lines are; None for all."""
 
     member: Member
     ranks: frozenset[int] | None
@@ -55,7 +51,7 @@ class Source:
 
 
 def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> list[Source]:
-    """Return the pods whose logs are shown.
+    """Return the pods of a run whose logs are shown.
 
     Args:
         rank: A global rank, "last" or "all"; empty for the first and the last, since Megatron prints the loss on the
@@ -65,12 +61,13 @@ def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> l
 
     Raises:
         UsageError: The rank or machine does not exist.
-        ChartgenError: No pods exist.
     """
-    if not members:
-        raise ChartgenError("the run has no pods")
     if machine:
-        return _on_machine(members, machine)
+        found = [Source(member, None) for member in members if member.machine == machine]
+        if not found:
+            hint = did_you_mean(machine, {member.machine for member in members if member.machine})
+            raise UsageError(Problem(f"no pod of the run is on machine {machine}", hint=hint))
+        return found
     if not any(member.ranks for member in members) and any(member.gpus for member in members):
         return _without_ranks(members, rank)
     numbered = _numbered(members)
@@ -107,11 +104,3 @@ def _wanted(rank: str, count: int) -> frozenset[int]:
     if int(rank) >= count:
         raise UsageError(f"no rank {rank}; the run has ranks 0 to {count - 1}")
     return frozenset({int(rank)})
-
-
-def _on_machine(members: Sequence[Member], machine: str) -> list[Source]:
-    found = [Source(member, None) for member in members if member.machine == machine]
-    if not found:
-        hint = did_you_mean(machine, {member.machine for member in members if member.machine})
-        raise UsageError(Problem(f"no pod of the run is on machine {machine}", hint=hint))
-    return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
@@ -14,14 +14,13 @@ from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind
 from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome
 from chartgen.releases.history import RevisionRecord, parse_time, read_last_record
-from chartgen.releases.status.events import events_of
+from chartgen.releases.status.events import events_of, removed_pods
 from chartgen.releases.status.failure import FirstFailure, find_failure, find_loss, restarts, with_repeats
 from chartgen.releases.status.members import last_lines
 from chartgen.releases.status.pending import why_not_started
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
 from chartgen.releases.status.queue_reasons import why_queued
 from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent, why_leaving
-from chartgen.releases.status.training_log import RunProgress, progress_of
 
 Phase: TypeAlias = Literal["absent", "queued", "starting", "running", "finished", "failed"]
 _LOG_LINES = 200  # enough to contain the last iteration
@@ -113,7 +112,12 @@ def _read_brief(cluster: Cluster, release: str, namespace: str) -> Readout:
     runs = find_runs(cluster, release, namespace)
     if not runs:
         return Readout(release, namespace, "absent", causes=(why_absent(release, namespace, None),))
-    return _counted(cluster, runs, summarize_pods(cluster, release, namespace), release, namespace)
+    summary = summarize_pods(cluster, release, namespace)
+    state = _counted(cluster, runs, summary, release, namespace)
+    if state.phase != "failed":
+        return state
+    lost = [] if summary.failed else removed_pods(cluster, runs, namespace)
+    return replace(state, failure=find_failure(cluster, runs, summary.failed, lost, release, namespace))
 
 
 def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord | None) -> Readout:
@@ -127,18 +131,21 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
         return Readout(release, namespace, "absent", revision=revision, runs=tuple(map(title, found)), causes=causes)
     summary = summarize_pods(cluster, release, namespace)
     state = _counted(cluster, runs, summary, release, namespace)
-    progress = progress_now(cluster, summary, namespace, record) if state.phase == "running" else RunProgress()
-    failure = state.failure
-    if not failure and (state.restarts or summary.pods < state.pods_expected):
-        failure = find_loss(cluster, runs, namespace)
+    progress, slow = progress_now(cluster, summary, namespace, record) if state.phase == "running" else ("", None)
+    has_failed = state.phase == "failed"
+    is_short = has_failed or state.restarts or summary.pods < state.pods_expected
+    lost = removed_pods(cluster, runs, namespace) if is_short else []
+    failure = find_loss(runs, lost)
+    if has_failed:
+        failure = find_failure(cluster, runs, summary.failed, lost, release, namespace)
     return replace(
         state,
         since=_since(state.phase, runs, summary),
         revision=revision,
         first_event="" if summary.started else _first_event(cluster, runs),
-        progress=progress.text,
-        causes=(*odd, *state.causes, *([progress.slow] if progress.slow else [])),
-        failure=with_repeats(cluster, failure, runs, release, namespace) if failure else None,
+        progress=progress,
+        causes=(*odd, *state.causes, *([slow] if slow else [])),
+        failure=with_repeats(cluster, failure, lost, release, namespace) if failure else None,
     )
 
 
@@ -146,7 +153,6 @@ def _counted(cluster: Cluster, runs: Sequence[Object], summary: PodSummary, rele
     """Return the phase of live runs, its causes and the counts of their pods."""
     expected = sum(map(expected_pods, runs))
     phase, causes = _judge(cluster, runs, summary, expected, namespace)
-    failed = phase == "failed"
     return Readout(
         release,
         namespace,
@@ -162,7 +168,6 @@ def _counted(cluster: Cluster, runs: Sequence[Object], summary: PodSummary, rele
         restarts=sum(map(restarts, runs)),
         container_restarts=summary.restarts,
         causes=tuple(causes),
-        failure=find_failure(cluster, runs, summary.failed, release, namespace) if failed else None,
     )
 
 
@@ -183,11 +188,9 @@ def _judge(
         return "finished", []
     if summary.started >= expected:
         return "running", []
-    if summary.started == 0:
-        causes = [*why_queued(cluster, runs, namespace), *_suspended(runs)]
-        if causes:
-            return "queued", [*causes, *why_not_started(cluster, runs, summary, expected, namespace)]
-    return "starting", why_not_started(cluster, runs, summary, expected, namespace)
+    queued = [] if summary.started else [*why_queued(cluster, runs, namespace), *_suspended(runs)]
+    causes = [*queued, *why_not_started(cluster, runs, summary, expected, namespace)]
+    return "queued" if queued else "starting", causes
 
 
 def _suspended(runs: Sequence[Object]) -> Iterator[Problem]:
@@ -208,12 +211,8 @@ def _since(phase: str, runs: Sequence[Object], summary: PodSummary) -> datetime 
 
 def _stops(run: Object) -> Iterator[str]:
     """Yield the times when a run returned to its queue or was restarted."""
-    yield from _times(run.get("status", {}), {"Suspended", "RestartingJobSet"})
-
-
-def _times(status: dict[str, Any], types: set[str]) -> Iterator[str]:
-    for condition in status.get("conditions", ()):
-        if condition.get("type") in types and condition["status"] == "True":
+    for condition in run.get("status", {}).get("conditions", ()):
+        if condition.get("type") in {"Suspended", "RestartingJobSet"} and condition["status"] == "True":
             yield condition["lastTransitionTime"]
 
 
@@ -222,18 +221,19 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
     return f"{events[0].at:%Y-%m-%d %H:%M:%S} UTC {events[0]}" if events else ""
 
 
-def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: RevisionRecord | None) -> RunProgress:
-    """Return the progress of a run from the log of its most informative pod.
-
-    Args:
-        record: Helm's record of the release, with model and machines; None without a record.
-    """
+def progress_now(
+    cluster: Cluster, summary: PodSummary, namespace: str, record: RevisionRecord | None
+) -> tuple[str, Problem | None]:
+    """Return the progress of a run from the log of its most informative pod; see `progress_of`."""
     for member in summary.speakers:
         try:
-            progress = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
+            lines = last_lines(cluster, member, namespace, _LOG_LINES)
         except (ClusterError, MissingToolError) as error:
             # report a machine that does not answer, and complete the readout
-            return RunProgress(f"unknown, the log of pod {member.name} cannot be read: {error}")
+            return f"unknown, the log of pod {member.name} cannot be read: {error}", None
+        from chartgen.releases.status.training_log import progress_of  # half of the modules of `status`
+
+        progress = progress_of(lines, record)
         if progress.text:
             return progress
-    return RunProgress()
+    return "", None

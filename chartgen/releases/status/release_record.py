@@ -12,16 +12,9 @@ from chartgen.kube import Object
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import run_names
 from chartgen.kube.workloads import why_no_run
-from chartgen.releases.history import RevisionRecord
+from chartgen.releases.history import UNFINISHED, RevisionRecord
 
 _KIND = re.compile(r"^kind: (\w+)$", re.MULTILINE)
-# States after a killed command (helm, pkg/release), and the command that recovers from each.
-_UNFINISHED = {
-    "pending-install": "install",
-    "pending-upgrade": "upgrade",
-    "pending-rollback": "upgrade",
-    "uninstalling": "uninstall",
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ def revision_of(record: RevisionRecord) -> Revision:
 
 def record_causes(record: RevisionRecord, runs: Sequence[Object]) -> Iterator[Problem]:
     """Yield the anomalies of a release's record."""
-    if command := _UNFINISHED.get(record.status):
+    if command := UNFINISHED.get(record.status):
         text = f"Helm's record is {record.status}: a command still works on it, or was interrupted"
         yield Problem(text, hint=f"the next `chartgen {command}` recovers it")
     elif record.status == "failed":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from chartgen.releases.status.failure import FirstFailure
 from chartgen.releases.status.readout import Readout
 from chartgen.visible import counted, one_line
 
@@ -24,12 +23,10 @@ def summarize(readout: Readout, *, progress: bool = True) -> str:
     if readout.pods_expected and not readout.ended:
         parts.append(f"{readout.ready} of {readout.pods_expected} pods ready")
     if readout.restarts:
-        parts.append(f"started again {_times(readout.restarts)}")
-    parts += [readout.progress] if progress and readout.progress else []
-    parts += [cause.message for cause in readout.causes]
-    if readout.failure:
-        parts.append(readout.failure.what)
-    return one_line("; ".join(parts))
+        parts.append("started again " + ("once" if readout.restarts == 1 else f"{readout.restarts} times"))
+    parts += [readout.progress if progress else "", *(cause.message for cause in readout.causes)]
+    parts += [readout.failure.what] if readout.failure else []
+    return one_line("; ".join(filter(None, parts)))
 
 
 def since(then: datetime, now: datetime) -> str:
@@ -69,22 +66,16 @@ def _details(readout: Readout) -> Iterator[str]:
         yield _row("why" if not readout.ended else "note", cause.message)
         yield from _hint(cause.hint)
     if readout.failure:
-        yield from _failure(readout.failure, ended=readout.ended)
+        yield _row("failure" if readout.ended else "lost", readout.failure.what)
+        yield from _hint(readout.failure.hint)
+        yield from (_row("", f"| {line}") for line in readout.failure.lines)
+        yield from (_row("then", text) for text in readout.failure.then)
 
 
 def _pods(readout: Readout) -> str:
     machines = f", on {counted(readout.machines, 'machine')}" if readout.machines else ""
     gpus = f", {counted(readout.gpus, 'GPU')}" if readout.gpus else ""
     return f"{readout.ready} of {readout.pods_expected} ready{machines}{gpus}"
-
-
-def _failure(failure: FirstFailure, *, ended: bool) -> Iterator[str]:
-    yield _row("failure" if ended else "lost", failure.what)
-    yield from _hint(failure.hint)
-    for line in failure.lines:
-        yield _row("", f"| {line}")
-    for text in failure.then:
-        yield _row("then", text)
 
 
 def _hint(hint: str) -> Iterator[str]:
@@ -94,7 +85,3 @@ def _hint(hint: str) -> Iterator[str]:
 
 def _row(label: str, text: str) -> str:
     return f"  {label:<{_WIDTH}}{one_line(text)}"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

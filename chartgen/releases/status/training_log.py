@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chartgen.checks.speed import why_slow
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
@@ -19,14 +18,15 @@ from chartgen.releases.history import RevisionRecord, read_records, restore_char
 from chartgen.releases.status.members import Member, pod_log
 
 if TYPE_CHECKING:
+    from chartgen.checks.job import Job
     from chartgen.checks.line_patterns import LinePatterns
-    from chartgen.metrics.read.collect import Log
+    from chartgen.metrics.read.log import Log
 
 
 def read_release(
     cluster: Cluster, release: str, namespace: str, *, progress: Progress
-) -> tuple[Log, Mapping[str, Any]]:
-    """Read the logs of a release's first and last rank, and the facts in its values.
+) -> tuple[Log, Mapping[str, Any], Job | None]:
+    """Read the logs of a release's first and last rank, the facts in its values, and its job.
 
     Args:
         progress: Receives a line for each unreadable log.
@@ -42,10 +42,10 @@ def read_release(
     if not records:
         problem = f"neither a file nor a release {release} in namespace {namespace}"
         raise ChartgenError(Problem(problem, hint="name a log, or another namespace with -n"))
-    facts = _facts_of(records[-1])
+    facts, job = _facts_of(records[-1])
     members = [source.member for source in find_sources(cluster, release, namespace)]
     streams = ((member.name, _text(cluster, member, namespace, progress)) for member in members)
-    return read_streams(streams, patterns_of(records[-1].values)), facts
+    return read_streams(streams, patterns_of(records[-1].values)), facts, job
 
 
 def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) -> Iterator[bytes]:
@@ -96,12 +96,15 @@ def progress_of(lines: Sequence[str], record: RevisionRecord | None) -> RunProgr
 
 
 def _progress_by_values(lines: Sequence[str], record: RevisionRecord, own: LinePatterns | None) -> RunProgress:
-    known = _facts_of(record)
+    known, job = _facts_of(record)
     facts = join_facts([("the values", known)])
     peak = find_peak("", facts)
     found = live_progress(lines, facts.get("steps") or 0, facts, peak.tflops if isinstance(peak, Peak) else None, own)
-    slow = why_slow(known["job"], found.seconds) if "job" in known and found.seconds else None
-    return RunProgress(found.text, slow)
+    if not job or not found.seconds:
+        return RunProgress(found.text)
+    from chartgen.checks.speed import why_slow
+
+    return RunProgress(found.text, why_slow(job, found.seconds))
 
 
 def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
@@ -111,8 +114,8 @@ def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
         return None  # `check` and `metrics` report it
 
 
-def _facts_of(record: RevisionRecord) -> Mapping[str, Any]:
-    """Return the facts in the values of a revision.
+def _facts_of(record: RevisionRecord) -> tuple[Mapping[str, Any], Job | None]:
+    """Return the facts in the values of a revision, and its job.
 
     Raises:
         ChartgenError: Its values are not those of its chart.

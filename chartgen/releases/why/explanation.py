@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +114,8 @@ def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Seq
     same = [clue for clue in clues if clue.cause == first.cause]
     if first.cause.name in _WAITS:  # each rank that waits reports it
         return _explanation(first.cause, first.text, None, "", same, read)
-    return _explanation(first.cause, first.text, first.rank, _machine_of(first.rank, logs, first.machine), same, read)
+    machine = first.machine or _machine_of(first.rank, logs)
+    return _explanation(first.cause, first.text, first.rank, machine, same, read)
 
 
 _MORE = "name the logs of all ranks and the kernel's log of each machine; Flight Recorder dumps count too"
@@ -145,9 +145,8 @@ def _explain_hang(
     """Return what the ranks waited for: by their collectives, and by the stack of the rank that differs."""
     table = cause_table()
     rank = stuck.ranks[0] if stuck and len(stuck.ranks) == 1 else _odd_rank(logs)
-    place, frames = (
-        next((log.stacks[rank] for log in logs if rank in log.stacks), ("", [])) if rank is not None else ("", [])
-    )
+    stacks = [log.stacks[rank] for log in logs if rank in log.stacks] if rank is not None else []
+    place, frames = stacks[0] if stacks else ("", [])
     own = next((row for row in table.stacks if row.pattern and any(map(row.pattern.search, frames))), None)
     cause = table.named(stuck.kind) if stuck else own
     if stuck and stuck.kind == "not-joined" and own:
@@ -167,7 +166,7 @@ def _odd_rank(logs: Sequence[RunLog]) -> int | None:
     """Return the one rank that is not in a collective, where all others are."""
     stacks = {rank: frames for log in logs for rank, (_, frames) in log.stacks.items() if rank >= 0}
     outside = [rank for rank, frames in stacks.items() if not any(map(cause_table().collectives.search, frames))]
-    return outside[0] if len(outside) == 1 and (len(stacks) > 1 or stacks) else None
+    return outside[0] if len(outside) == 1 else None
 
 
 def _from_timeouts(logs: Sequence[RunLog]) -> Stuck | None:
@@ -178,19 +177,19 @@ def _from_timeouts(logs: Sequence[RunLog]) -> Stuck | None:
         return None
     sequence = min(each.sequence for each in timeouts.values())
     waiting = {rank: each for rank, each in timeouts.items() if each.sequence == sequence}
-    common = Counter((each.operation, each.elements) for each in waiting.values()).most_common()
-    one = next(each for each in waiting.values() if (each.operation, each.elements) == common[0][0])
+    calls: dict[tuple[str, str], list[int]] = {}
+    for rank, each in waiting.items():
+        calls.setdefault((each.operation, each.elements), []).append(rank)
+    usual, *others = sorted(calls.values(), key=len, reverse=True)
+    one = waiting[usual[0]]
     group = next((enqueued[rank][0] for rank in waiting if rank in enqueued), "")
     what = f"{one.operation} {sequence}" + (f" of group {group}" if group else "")
-    if len(common) > 1 and common[0][1] > common[-1][1]:
-        other = next(each for each in waiting.values() if (each.operation, each.elements) == common[-1][0])
-        odd = tuple(rank for rank, each in waiting.items() if (each.operation, each.elements) == common[-1][0])
-        return Stuck("diverged", what, odd, other.operation, other.place)
-    if len(common) > 1:
-        return Stuck("diverged", what, (), common[-1][0][0], one.place)
-    behind = tuple(sorted(rank for rank, (name, last, _) in enqueued.items() if last < sequence and name == group))
-    if not behind:
-        behind = _silent(logs, timeouts)
+    if others:
+        other, differs = waiting[others[-1][0]], len(others[-1]) < len(usual)
+        odd, place = (tuple(others[-1]), other.place) if differs else ((), one.place)
+        return Stuck("diverged", what, odd, other.operation, place)
+    behind = tuple(sorted(rank for rank, (name, last) in enqueued.items() if last < sequence and name == group))
+    behind = behind or _silent(logs, timeouts)
     return Stuck("not-joined" if behind else "collective-timeout", what, behind, place=one.place)
 
 
@@ -201,10 +200,8 @@ def _silent(logs: Sequence[RunLog], timeouts: dict[int, TimedOut]) -> tuple[int,
     return silent if len(silent) * 2 < len(known) else ()
 
 
-def _machine_of(rank: int | None, logs: Sequence[RunLog], machine: str = "") -> str:
+def _machine_of(rank: int | None, logs: Sequence[RunLog]) -> str:
     """Return the machine of a rank, by the log that contains its lines."""
-    if machine:
-        return machine
     return next((log.machine for log in logs if rank is not None and (rank in log.seen or rank in log.ranks)), "")
 
 
@@ -219,12 +216,10 @@ _MOST = 20  # files that are listed when the cause is unknown
 def describe_explanation(found: Explanation) -> Iterator[str]:
     """Yield an explanation as lines."""
     yield f"{found.cause}: {found.what}"
-    where = [
-        f"rank {found.rank}" if found.rank is not None else "",
-        f"machine {found.machine}" if found.machine else "",
-    ]
-    if any(where):
-        yield f"  where       {' on '.join(filter(None, where))}"
+    where = [f"rank {found.rank}"] if found.rank is not None else []
+    where += [f"machine {found.machine}"] if found.machine else []
+    if where:
+        yield f"  where       {' on '.join(where)}"
     if found.collective:
         yield f"  collective  {found.collective}"
     for each in found.evidence:

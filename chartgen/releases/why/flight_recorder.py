@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickletools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -146,7 +146,8 @@ class _PlainPickle:
         elif name in ("APPEND", "APPENDS"):
             self.stack[-1].extend(items)
         elif name in ("SETITEM", "SETITEMS"):
-            self.stack[-1].update(zip(map(str, items[::2]), items[1::2], strict=True))
+            # a list may be in many places, and be of any length as text
+            self.stack[-1].update(zip(map(_word, items[::2]), items[1::2], strict=True))
         else:
             raise ValueError(name)
 
@@ -220,22 +221,23 @@ def _with_states(calls: dict[int, dict[int, _Call]]) -> dict[int, dict[int, _Cal
 
 def _members(dumps: Mapping[int, dict[str, Any]], name: str) -> set[int]:
     """Return the ranks of a group."""
-    known: set[int] = set()
+    texts = (_word(config.get("ranks"), 1_000_000) for config in _configs(dumps, name))
+    return {int(number) for text in texts for number in re.findall(r"\b\d{1,7}\b", text)}
+
+
+def _described(dumps: Mapping[int, dict[str, Any]], name: str) -> str:
+    """Return the name of a group with its description."""
+    found = next((config["desc"] for config in _configs(dumps, name) if config.get("desc")), None)
+    return f"{name} ({_word(found)})" if found else name
+
+
+def _configs(dumps: Mapping[int, dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:
+    """Yield what dumps contain about a group."""
     for dump in dumps.values():
         config = dump.get("pg_config")
         group = config.get(name) if isinstance(config, dict) else None
         if isinstance(group, dict):
-            known |= {int(number) for number in re.findall(r"\b\d{1,7}\b", _word(group.get("ranks"), 1_000_000))}
-    return known
-
-
-def _described(dumps: Mapping[int, dict[str, Any]], name: str) -> str:
-    for dump in dumps.values():
-        config = dump.get("pg_config")
-        group = config.get(name) if isinstance(config, dict) else None
-        if isinstance(group, dict) and group.get("desc"):
-            return f"{name} ({_word(group['desc'])})"
-    return name
+            yield group
 
 
 def _of_group(calls: Mapping[int, Mapping[int, _Call]], members: set[int], dumped: set[int], name: str) -> Stuck | None:

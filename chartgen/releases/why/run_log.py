@@ -98,12 +98,12 @@ class RunLog:
 
     Args:
         name: Its file or pod.
-        machine: Its machine, where known beforehand.
+        machine: Its machine; empty while it is unknown.
         ranks: Global ranks whose output it contains; empty when unknown.
         skipped: Number of lines before the first one that is read.
         clues: Lines that name a cause.
         timeouts: Rank -> the first collective that did not end.
-        enqueued: Rank -> (group, last collective that it began, place).
+        enqueued: Rank -> (group, last collective that it began).
         stacks: Rank -> its last stack, innermost call first.
     """
 
@@ -114,7 +114,7 @@ class RunLog:
     lines: int = 0
     clues: list[Clue] = field(default_factory=list)
     timeouts: dict[int, TimedOut] = field(default_factory=dict)
-    enqueued: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    enqueued: dict[int, tuple[str, int]] = field(default_factory=dict)
     stacks: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
@@ -148,26 +148,19 @@ def _skip(source: Any) -> int:
     excess, skipped = -_MOST_LINES, 0
     with suppress(EOFError, zlib.error, gzip.BadGzipFile):
         while source.tell() < _MOST_BYTES and (block := source.read(_LONGEST_READ)):
-            excess += _ends(block)
+            excess += block.count(b"\n") + block.count(b"\r")
     source.seek(0)
     while excess > 0:
         block = source.read(_LONGEST_READ) + source.readline(_LONGEST_READ)
-        excess -= _ends(block)
+        excess -= block.count(b"\n") + block.count(b"\r")
         skipped += block.count(b"\n")
     return skipped
-
-
-def _ends(block: bytes) -> int:
-    return block.count(b"\n") + block.count(b"\r")
 
 
 def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: range = range(0)) -> RunLog:
     """Return what a log contributes to a verdict.
 
-    Args:
-        name: Its file or pod.
-        machine: Its machine; empty when unknown.
-        ranks: Global ranks whose output it contains; empty when unknown.
+    See `RunLog` for its name, machine and ranks.
     """
     return _read_lines(RunLog(name, machine, ranks), lines)
 
@@ -255,8 +248,7 @@ class _LogReading:
         cause = self._table.of_line(text)
         if cause is None or len(self.log.clues) >= _MOST_CLUES:
             return cause is not None
-        if rank is None and (named := _RANK.search(text)):
-            rank = _rank(named[1])
+        rank = _named_rank(text) if rank is None else rank
         self._steps = 0
         self.log.clues.append(Clue(cause, place, text.strip(), rank, when=self._when))
         return True
@@ -265,10 +257,9 @@ class _LogReading:
         if match := _STATUS.search(text):
             rank = _rank(match[3]) if rank is None else rank
             if rank is not None:
-                self.log.enqueued[rank] = (match[2] or match[1], int(match[4]), place)
+                self.log.enqueued[rank] = (match[2] or match[1], int(match[4]))
         elif (match := _TIMEOUT.search(text)) and "Watchdog" in text:
-            named = _RANK.search(text)
-            rank = _rank(named[1]) if rank is None and named else rank
+            rank = _named_rank(text) if rank is None else rank
             if rank is not None:
                 self.log.timeouts.setdefault(rank, TimedOut(place, int(match[1]), match[2], match[3] or ""))
 
@@ -307,7 +298,9 @@ class _LogReading:
         if cause:
             text = f"rank {rank} ended with exit code {code}"
             self.log.clues.append(Clue(cause, report["place"], text, rank, host, when))
-        self.log.clues = [_owned(each, rank) for each in self.log.clues]
+        for at, clue in enumerate(self.log.clues):  # whose lines name no rank
+            if clue.rank is None and clue.cause.level in LEVELS[:2]:
+                self.log.clues[at] = replace(clue, rank=rank)
 
 
 def _rank(digits: str, first: int = 0) -> int | None:
@@ -315,11 +308,9 @@ def _rank(digits: str, first: int = 0) -> int | None:
     return number if number < _MOST_RANKS else None
 
 
-def _owned(clue: Clue, rank: int) -> Clue:
-    """Return a clue whose rank is that of torchrun's report, unless its line names one."""
-    if clue.rank is not None or clue.cause.level not in LEVELS[:2]:
-        return clue
-    return replace(clue, rank=rank)
+def _named_rank(text: str) -> int | None:
+    match = _RANK.search(text)
+    return _rank(match[1]) if match else None
 
 
 def _seconds(text: str, year: int) -> float | None:

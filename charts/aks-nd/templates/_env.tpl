@@ -65,10 +65,6 @@
 - {name: HOME, value: /tmp}
 - {name: USER, value: data}
 {{- end }}
-{{- if eq .Run.launcher.processes "workers" }}
-- name: WORKERS
-  value: {{ .Run.launcher.workers | default 1 | int64 | quote }}
-{{- end }}
 {{- if .Run.gpu }}
 {{- /* infiniband */}}
 - {name: NCCL_SOCKET_IFNAME, value: eth0}

@@ -23,7 +23,6 @@ spec:
   {{- include "aks-nd.account" . | nindent 2 }}
   securityContext:
     {{- include "aks-nd.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "aks-nd.merge" (list (toYaml .Values.nodeSelector) (include "aks-nd.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

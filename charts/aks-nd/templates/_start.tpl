@@ -2,9 +2,9 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "aks-nd.start" -}}
-{{- $launcher := .Run.launcher -}}
-{{- $variables := .Run.env | fromYamlArray | include "aks-nd.names" -}}
-{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- $variables := list }}
+{{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- with .Run.examination }}
@@ -33,14 +33,11 @@ fi
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
-{{- if eq $launcher.processes "gpu" }}
+{{- if eq .Run.launcher.processes "gpu" }}
 {{ include "aks-nd.launch" . | trim }}
-{{- else if eq $launcher.processes "one" }}
+{{- else if eq .Run.launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
-exec {{ include "aks-nd.interpreter" $launcher.program }} "$@"
-{{- else }}
-
-{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "aks-nd.interpreter" $launcher.program) | trim }}
+exec {{ include "aks-nd.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
@@ -59,9 +56,4 @@ exec {{ $watch }}{{ include "aks-nd.interpreter" .Run.launcher.program }} "$@"
 {{/* The interpreter of a program, from its name. */}}
 {{- define "aks-nd.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
-{{- end }}
-
-{{/* Names of variables, as words. */}}
-{{- define "aks-nd.names" -}}
-{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
 {{- end }}

@@ -20,7 +20,6 @@ spec:
   {{- include "coreweave.account" . | nindent 2 }}
   securityContext:
     {{- include "coreweave.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "coreweave.merge" (list (toYaml .Values.nodeSelector) (include "coreweave.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

@@ -2,9 +2,9 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "coreweave.start" -}}
-{{- $launcher := .Run.launcher -}}
-{{- $variables := .Run.env | fromYamlArray | include "coreweave.names" -}}
-{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- $variables := list }}
+{{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 {{- if and .Run.mustProgress (include "coreweave.attempt" .) }}
 
@@ -37,14 +37,11 @@ fi
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
-{{- if eq $launcher.processes "gpu" }}
+{{- if eq .Run.launcher.processes "gpu" }}
 {{ include "coreweave.launch" . | trim }}
-{{- else if eq $launcher.processes "one" }}
+{{- else if eq .Run.launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
-exec {{ include "coreweave.interpreter" $launcher.program }} "$@"
-{{- else }}
-
-{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "coreweave.interpreter" $launcher.program) | trim }}
+exec {{ include "coreweave.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
@@ -63,9 +60,4 @@ exec {{ $watch }}{{ include "coreweave.interpreter" .Run.launcher.program }} "$@
 {{/* The interpreter of a program, from its name. */}}
 {{- define "coreweave.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
-{{- end }}
-
-{{/* Names of variables, as words. */}}
-{{- define "coreweave.names" -}}
-{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
 {{- end }}

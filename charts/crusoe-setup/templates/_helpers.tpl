@@ -1,22 +1,12 @@
-{{/* Name of the chart. */}}
-{{- define "crusoe-setup.name" -}}
-{{- .Chart.Name | trunc 63 | trimSuffix "-" }}
-{{- end }}
-
-{{/* Chart name and version, as a label. */}}
-{{- define "crusoe-setup.chart" -}}
-{{- printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- end }}
-
 {{/* Labels that select the release's pods; they never change within a release. */}}
 {{- define "crusoe-setup.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "crusoe-setup.name" . }}
+app.kubernetes.io/name: {{ .Chart.Name | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* Labels of every object. */}}
 {{- define "crusoe-setup.labels" -}}
-helm.sh/chart: {{ include "crusoe-setup.chart" . }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "crusoe-setup.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}

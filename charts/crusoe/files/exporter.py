@@ -21,6 +21,7 @@ import socket
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -122,10 +123,8 @@ class Inbox(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: object) -> None:  # noqa: ARG002 - asyncio's signature
         """Take a rank and a line."""
         rank, _, line = data.decode(errors="replace").partition(" ")
-        try:
+        with suppress(ValueError, LookupError):  # no number where one was expected
             self._steps.take(str(int(rank)), line, time.time())
-        except (ValueError, LookupError):
-            return  # no number where one was expected
 
 
 class MetricsServer:

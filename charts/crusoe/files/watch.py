@@ -4,11 +4,12 @@
 
 Watched is a process that prints steps, from its first one on; with most programs that is one rank of the run.
 
-HANG_SECONDS is the time that a step may take; empty: it follows from the steps before (`Limit`). When one takes longer,
+HANG_SECONDS is the time that a step may take; unset: it follows from the steps before (`Limit`). When one takes longer,
 the run hangs: SIGABRT ends all processes of this machine, and Python prints the stack of each thread
 (PYTHONFAULTHANDLER). The controller then ends the other machines: what still hangs there at the end of its grace period
 ends in the same way. FOLDER contains a file with the number of each process of this machine, STEP_LINE is a text in
-each line of a step (empty: the usual lines), GRACE_SECONDS the time between SIGTERM and the end of the pod.
+each line of a step (empty: the usual lines), GRACE_SECONDS the time between SIGTERM and the end of the pod (unset: no
+limit).
 
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
@@ -34,6 +35,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 HUNG = 75  # EX_TEMPFAIL of sysexits.h: another try may succeed
@@ -131,11 +133,9 @@ class Watch:
 
     def _leave(self, code: int) -> None:
         """Leave the exit code of the machine's first failure: the others fail because of it."""
-        try:
-            with Path(f"{self._folder}.code").open("x") as file:
-                file.write(str(code))
-        except OSError:
-            return  # another process was first, or the disk is full
+        # another process was first, or the disk is full
+        with suppress(OSError), Path(f"{self._folder}.code").open("x") as file:
+            file.write(str(code))
 
     def _pass_on(self) -> None:
         """Pass the output on until the program has ended; what its children still print is lost."""
@@ -183,7 +183,9 @@ class Watch:
         self._program.terminate()
         self._due = None  # a program that saves takes no steps
         if self._limit and not self._stopped:  # torchrun sends SIGTERM once more
-            signal.alarm(max(grace - SPARE, 1))
+            # Beside a process that failed, the others cannot save: they wait for it in a collective.
+            failed = Path(f"{self._folder}.code").exists()
+            signal.alarm(SPARE if failed else max(grace - SPARE, 1))
         self._stopped = True
 
     def _abort(self) -> None:
@@ -223,10 +225,8 @@ class Report:
         """Send a line, if it can be a step's."""
         line = line[:LONGEST]
         if self._step.search(line):
-            try:
+            with suppress(OSError):  # the exporter is busy, or has ended
                 self._socket.sendto(self._rank + b" " + line, self._address)
-            except OSError:
-                return  # the exporter is busy, or has ended
 
 
 def open_report(address: str) -> Report | None:
@@ -243,7 +243,7 @@ if __name__ == "__main__":
     processes, *program = sys.argv[1:]
     batches, grace = (int(os.environ.get(name) or 0) for name in ("EVALUATION_BATCHES", "GRACE_SECONDS"))
     given = os.environ.get("HANG_SECONDS")
-    limit = None if given is None else Limit(float(given) if given else None, batches, grace)
+    limit = Limit(float(given) if given else None, batches, grace) if grace else None
     steps = open_report(os.environ["METRICS_SOCKET"]) if "METRICS_SOCKET" in os.environ else None
     watch = Watch(limit, os.environ.get("STEP_LINE", ""), Path(processes), steps)
     sys.exit(watch.run(program, grace))

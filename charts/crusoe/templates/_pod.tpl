@@ -20,11 +20,8 @@ spec:
   {{- include "crusoe.account" . | nindent 2 }}
   securityContext:
     {{- include "crusoe.podSecurityContext" . | trim | nindent 4 }}
-  {{- if .Run.gpu }}
-  {{- /* crusoe-nodes */}}
-  {{- if .Run.machine.fabric.topologyFile }}
-  runtimeClassName: nvidia
-  {{- end }}
+  {{- with include "crusoe.slot.podSpec" . | trim }}
+  {{- . | nindent 2 }}
   {{- end }}
   {{- with include "crusoe.merge" (list (toYaml .Values.nodeSelector) (include "crusoe.slot.nodeSelector" .)) }}
   nodeSelector:
@@ -102,6 +99,16 @@ spec:
     {{- with .Values.extraContainers }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+{{- end }}
+
+{{/* Fields of the pod's spec that fragments fill. */}}
+{{- define "crusoe.slot.podSpec" -}}
+{{- if .Run.gpu }}
+{{- /* crusoe-nodes */}}
+{{- if .Run.machine.fabric.topologyFile }}
+runtimeClassName: nvidia
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}

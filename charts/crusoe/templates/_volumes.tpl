@@ -85,23 +85,13 @@
   mountPath: /dev/shm
 {{- end }}
 {{- /* storage */}}
-{{- $own := include (printf "crusoe.launcher.%s.mounts" .Values.launcher) . | fromYamlArray }}
-{{- $taken := list }}
-{{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
 {{- range $role, $store := .Values.storage }}
-{{- if not (has (printf "/%s" $role) $taken) }}
-{{- $own = append $own (dict "mountPath" (printf "/%s" $role) "from" (printf "/%s" $role)) }}
-{{- end }}
-{{- end }}
-{{- range $own }}
-{{- $parts := splitList "/" (trimPrefix "/" .from) }}
-{{- $role := first $parts }}
 - name: {{ include "crusoe.storeVolume" (list $ $role) }}
-  mountPath: {{ .mountPath }}
-  {{- with prepend (rest $parts) (include "crusoe.storeSubPath" (list $ $role)) | compact | join "/" }}
+  mountPath: /{{ $role }}
+  {{- with include "crusoe.storeSubPath" (list $ $role) }}
   subPath: {{ quote . }}
   {{- end }}
-  {{- if or .readOnly (get $.Values.storage $role).readOnly }}
+  {{- if $store.readOnly }}
   readOnly: true
   {{- end }}
 {{- end }}

@@ -20,7 +20,6 @@ spec:
   {{- include "eks-p5.account" . | nindent 2 }}
   securityContext:
     {{- include "eks-p5.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "eks-p5.merge" (list (toYaml .Values.nodeSelector) (include "eks-p5.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

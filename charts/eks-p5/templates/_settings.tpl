@@ -45,18 +45,6 @@ hugepages-2Mi: {{ . | quote }}
 {{- $layers }}
 {{- end }}
 
-{{/* Whether the first or the last pipeline stage has layers of its own number: "true" or nothing. */}}
-{{- define "eks-p5.unevenStages" -}}
-{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- $uneven := false }}
-{{- range list "first" "last" }}
-{{- $flat := get $config (printf "decoder-%s-pipeline-num-layers" .) }}
-{{- if or $flat (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
-{{- end }}
-{{- if $uneven }}true{{ end }}
-{{- end }}
-
 {{/* GPUs that share one expert: those asked for, or as many as share the rest of a layer. */}}
 {{- define "eks-p5.expertTensor" -}}
 {{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}

@@ -2,9 +2,9 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "eks-p5.start" -}}
-{{- $launcher := .Run.launcher -}}
-{{- $variables := .Run.env | fromYamlArray | include "eks-p5.names" -}}
-{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- $variables := list }}
+{{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 {{- if and .Run.mustProgress (include "eks-p5.attempt" .) }}
 
@@ -54,14 +54,11 @@ fi
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
-{{- if eq $launcher.processes "gpu" }}
+{{- if eq .Run.launcher.processes "gpu" }}
 {{ include "eks-p5.launch" . | trim }}
-{{- else if eq $launcher.processes "one" }}
+{{- else if eq .Run.launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
-exec {{ include "eks-p5.interpreter" $launcher.program }} "$@"
-{{- else }}
-
-{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "eks-p5.interpreter" $launcher.program) | trim }}
+exec {{ include "eks-p5.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
@@ -81,9 +78,4 @@ exec {{ $watch }}{{ include "eks-p5.interpreter" .Run.launcher.program }} "$@"
 {{/* The interpreter of a program, from its name. */}}
 {{- define "eks-p5.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
-{{- end }}
-
-{{/* Names of variables, as words. */}}
-{{- define "eks-p5.names" -}}
-{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
 {{- end }}

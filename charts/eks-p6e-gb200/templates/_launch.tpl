@@ -19,15 +19,9 @@ code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.
 if ((code)) && [[ -s $CHARTGEN_PROCESSES.code ]]; then code=$(<"$CHARTGEN_PROCESSES.code"); fi
-{{- if .Values.run.spares }}
-((code)) || leave
-{{- end }}
 exit "$code"
 {{- else }}
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@"
-{{- if .Values.run.spares }}
-leave
-{{- end }}
 {{- end }}
 {{- end }}
 

@@ -20,7 +20,6 @@ spec:
   {{- include "eks-p6e-gb200.account" . | nindent 2 }}
   securityContext:
     {{- include "eks-p6e-gb200.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "eks-p6e-gb200.merge" (list (toYaml .Values.nodeSelector) (include "eks-p6e-gb200.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

@@ -23,12 +23,8 @@ spec:
   {{- include "gke-a3high.account" . | nindent 2 }}
   securityContext:
     {{- include "gke-a3high.podSecurityContext" . | trim | nindent 4 }}
-  {{- if .Run.gpu }}
-  {{- /* gpudirect */}}
-  {{- if .Values.network.hostNetwork }}
-  hostNetwork: true
-  dnsPolicy: ClusterFirstWithHostNet
-  {{- end }}
+  {{- with include "gke-a3high.slot.podSpec" . | trim }}
+  {{- . | nindent 2 }}
   {{- end }}
   {{- with include "gke-a3high.merge" (list (toYaml .Values.nodeSelector) (include "gke-a3high.slot.nodeSelector" .)) }}
   nodeSelector:
@@ -96,6 +92,17 @@ spec:
     {{- with .Values.extraContainers }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+{{- end }}
+
+{{/* Fields of the pod's spec that fragments fill. */}}
+{{- define "gke-a3high.slot.podSpec" -}}
+{{- if .Run.gpu }}
+{{- /* gpudirect */}}
+{{- if .Values.network.hostNetwork }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}

@@ -2,9 +2,9 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "gke-a3high.start" -}}
-{{- $launcher := .Run.launcher -}}
-{{- $variables := .Run.env | fromYamlArray | include "gke-a3high.names" -}}
-{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- $variables := list }}
+{{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- with .Run.examination }}
@@ -39,14 +39,11 @@ export LD_LIBRARY_PATH="/usr/local/cuda/lib64:/lib/x86_64-linux-gnu:$plugin:/usr
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
-{{- if eq $launcher.processes "gpu" }}
+{{- if eq .Run.launcher.processes "gpu" }}
 {{ include "gke-a3high.launch" . | trim }}
-{{- else if eq $launcher.processes "one" }}
+{{- else if eq .Run.launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
-exec {{ include "gke-a3high.interpreter" $launcher.program }} "$@"
-{{- else }}
-
-{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "gke-a3high.interpreter" $launcher.program) | trim }}
+exec {{ include "gke-a3high.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
@@ -65,9 +62,4 @@ exec {{ $watch }}{{ include "gke-a3high.interpreter" .Run.launcher.program }} "$
 {{/* The interpreter of a program, from its name. */}}
 {{- define "gke-a3high.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
-{{- end }}
-
-{{/* Names of variables, as words. */}}
-{{- define "gke-a3high.names" -}}
-{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
 {{- end }}

@@ -19,9 +19,9 @@ import shutil
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -37,21 +37,22 @@ BLOCK = 64 << 20  # bytes written to the storage
 RECENT = 1800  # seconds: older figures are of an earlier start
 LARGEST = 10_000  # bytes of a machine's figures
 BUSY = 0.05  # of a GPU's memory that is used before the run
-# Values in the XML of nvidia-smi (driver 580; earlier ones lack some) that a GPU cannot train with, and those that slow
-# it down. Recovery actions: NVML API, nvmlDeviceGpuRecoveryAction_t; rows: NVIDIA, GPU Memory Error Management, r580.
-FAULTS = {
-    "gpu_recovery_action": (r"(?!None|N/A)\w", "needs recovery"),
-    "remapped_rows/remapped_row_failure": ("Yes", "cannot replace a damaged row of its memory"),
-    "remapped_rows/remapped_row_pending": ("Yes", "replaces a damaged row of its memory at its next reset"),
-    "retired_pages/pending_retirement": ("Yes", "retires a damaged page of its memory at its next reset"),
-}
-DOUBTS = {
-    "ecc_errors/volatile/*uncorrectable*": (r"[1-9]", "has had errors of its memory since its driver started"),
-    "ecc_errors/aggregate/sram_threshold_exceeded": ("Yes", "has had too many errors of its caches"),
-    "fabric/health/bandwidth": ("Degraded", "has lost a part of its NVLink"),
-    "clocks_*_reasons/*_hw_thermal_slowdown": ("Active", "is too hot, and slowed down by its hardware"),
-    "clocks_*_reasons/*_hw_power_brake_slowdown": ("Active", "is slowed down for lack of power"),
-}
+# Paths in the XML of nvidia-smi (driver 580; earlier ones lack some), with the elements and values there that a GPU
+# cannot train with, and those that slow it down. Recovery actions: NVML API, nvmlDeviceGpuRecoveryAction_t; rows:
+# NVIDIA, GPU Memory Error Management, r580.
+FAULTS = (
+    ("gpu_recovery_action", r" (?!None|N/A)\w", "needs recovery"),
+    ("remapped_rows/remapped_row_failure", " Yes", "cannot replace a damaged row of its memory"),
+    ("remapped_rows/remapped_row_pending", " Yes", "replaces a damaged row of its memory at its next reset"),
+    ("retired_pages/pending_retirement", " Yes", "retires a damaged page of its memory at its next reset"),
+)
+DOUBTS = (
+    ("ecc_errors/volatile/*", r"uncorrectable\w* [1-9]", "has had errors of its memory since its driver started"),
+    ("ecc_errors/aggregate/sram_threshold_exceeded", " Yes", "has had too many errors of its caches"),
+    ("fabric/health/bandwidth", " Degraded", "has lost a part of its NVLink"),
+    ("*/*", r"^clocks_\w+_hw_thermal_slowdown Active", "is too hot, and slowed down by its hardware"),
+    ("*/*", r"^clocks_\w+_hw_power_brake_slowdown Active", "is slowed down for lack of power"),
+)
 
 
 def read_gpus() -> list[ET.Element] | None:
@@ -78,23 +79,14 @@ def _ask(*argv: str) -> str | None:
     return text
 
 
-def find_marks(gpus: list[ET.Element], marks: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+def find_marks(gpus: list[ET.Element], marks: tuple[tuple[str, str, str], ...]) -> Iterator[str]:
     """Yield a line for each GPU with one of some values."""
     for number, gpu in enumerate(gpus):
-        for path, (bad, meaning) in marks.items():
-            for element in _elements(gpu, path.split("/")):
-                if re.match(bad, (element.text or "").strip()):
-                    yield f"GPU {number} {meaning} ({element.tag} {(element.text or '').strip()})"
-
-
-def _elements(root: ET.Element, path: list[str]) -> Iterator[ET.Element]:
-    if not path:
-        yield root
-        return
-    pattern = re.compile(path[0].replace("*", r"\w*"))
-    for child in root:
-        if pattern.fullmatch(child.tag):
-            yield from _elements(child, path[1:])
+        for path, bad, meaning in marks:
+            for element in gpu.iterfind(path):
+                found = f"{element.tag} {(element.text or '').strip()}"
+                if re.search(bad, found):
+                    yield f"GPU {number} {meaning} ({found})"
 
 
 def find_busy(gpus: list[ET.Element]) -> Iterator[str]:
@@ -137,28 +129,20 @@ def multiply(gpus: int, meanwhile: Callable[[], None]) -> list[float]:
         return []
     if torch.cuda.device_count() < gpus:
         raise RuntimeError(f"CUDA finds {torch.cuda.device_count()} of {gpus} GPUs")
-    rates: dict[int, float] = {}
-    errors: list[str] = []
-
-    def work(number: int) -> None:
-        try:
-            rates[number] = _multiply(torch, number)
-        except RuntimeError as error:
-            errors.append(f"GPU {number}: {str(error).splitlines()[0]}")
-
-    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(gpus)]
-    for thread in threads:
-        thread.start()
+    pool = ThreadPoolExecutor(gpus)
+    work = [pool.submit(_multiply, torch, number) for number in range(gpus)]
     time.sleep(SECONDS)
     meanwhile()
-    end = time.monotonic() + PATIENCE
-    for thread in threads:
-        thread.join(max(end - time.monotonic(), 0))
-    silent = [number for number, thread in enumerate(threads) if thread.is_alive()]
-    errors += [f"GPU {number} did not multiply matrices within {PATIENCE:g} s" for number in silent]
+    wait(work, PATIENCE)
+    errors = []
+    for number, each in enumerate(work):
+        if not each.done():
+            errors.append(f"GPU {number} did not multiply matrices within {PATIENCE:g} s")
+        elif error := each.exception():
+            errors.append(f"GPU {number}: {str(error).splitlines()[0]}")
     if errors:
         raise RuntimeError("; ".join(errors))
-    return [rates[number] for number in sorted(rates)]
+    return [each.result() for each in work]
 
 
 def _multiply(torch: Any, number: int) -> float:

@@ -20,12 +20,8 @@ spec:
   {{- include "gke-a3mega.account" . | nindent 2 }}
   securityContext:
     {{- include "gke-a3mega.podSecurityContext" . | trim | nindent 4 }}
-  {{- if .Run.gpu }}
-  {{- /* gpudirect */}}
-  {{- if .Values.network.hostNetwork }}
-  hostNetwork: true
-  dnsPolicy: ClusterFirstWithHostNet
-  {{- end }}
+  {{- with include "gke-a3mega.slot.podSpec" . | trim }}
+  {{- . | nindent 2 }}
   {{- end }}
   {{- with include "gke-a3mega.merge" (list (toYaml .Values.nodeSelector) (include "gke-a3mega.slot.nodeSelector" .)) }}
   nodeSelector:
@@ -93,6 +89,17 @@ spec:
     {{- with .Values.extraContainers }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+{{- end }}
+
+{{/* Fields of the pod's spec that fragments fill. */}}
+{{- define "gke-a3mega.slot.podSpec" -}}
+{{- if .Run.gpu }}
+{{- /* gpudirect */}}
+{{- if .Values.network.hostNetwork }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}

@@ -121,7 +121,6 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- if not (has . $fact.knownNames) }}{{ $_ := set $fact "unknownNames" (append $fact.unknownNames .) }}{{ end }}
 {{- end }}
 {{- end }}
-{{- $_ := set $fact "measures" (regexReplaceAll "_perf.*$" (base ($own.binary | default "")) "" | replace "." "") }}
 {{- end }}
 
 {{/* The dotted path of each map and value of a configuration, as a YAML list. Takes (list tree prefix). */}}

@@ -1,8 +1,3 @@
-{{/* Name of the chart. */}}
-{{- define "gke-a3ultra.name" -}}
-{{- .Chart.Name | trunc 63 | trimSuffix "-" }}
-{{- end }}
-
 {{/*
 Name of the release's objects. 63 characters, less 9 for the run's digest and 22 for what controllers add to a pod's
 name: -workload-0-<four digits>-<five letters>.
@@ -15,20 +10,15 @@ name: -workload-0-<four digits>-<five letters>.
 {{- end }}
 {{- end }}
 
-{{/* Chart name and version, as a label. */}}
-{{- define "gke-a3ultra.chart" -}}
-{{- printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- end }}
-
 {{/* Labels that select the release's pods; they never change within a release. */}}
 {{- define "gke-a3ultra.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "gke-a3ultra.name" . }}
+app.kubernetes.io/name: {{ .Chart.Name | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* Labels of every object. */}}
 {{- define "gke-a3ultra.labels" -}}
-helm.sh/chart: {{ include "gke-a3ultra.chart" . }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "gke-a3ultra.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}

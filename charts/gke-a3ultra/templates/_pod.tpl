@@ -20,7 +20,6 @@ spec:
   {{- include "gke-a3ultra.account" . | nindent 2 }}
   securityContext:
     {{- include "gke-a3ultra.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "gke-a3ultra.merge" (list (toYaml .Values.nodeSelector) (include "gke-a3ultra.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

@@ -1,22 +1,12 @@
-{{/* Name of the chart. */}}
-{{- define "gke-a4-setup.name" -}}
-{{- .Chart.Name | trunc 63 | trimSuffix "-" }}
-{{- end }}
-
-{{/* Chart name and version, as a label. */}}
-{{- define "gke-a4-setup.chart" -}}
-{{- printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- end }}
-
 {{/* Labels that select the release's pods; they never change within a release. */}}
 {{- define "gke-a4-setup.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "gke-a4-setup.name" . }}
+app.kubernetes.io/name: {{ .Chart.Name | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* Labels of every object. */}}
 {{- define "gke-a4-setup.labels" -}}
-helm.sh/chart: {{ include "gke-a4-setup.chart" . }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "gke-a4-setup.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}

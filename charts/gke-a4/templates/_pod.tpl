@@ -20,7 +20,6 @@ spec:
   {{- include "gke-a4.account" . | nindent 2 }}
   securityContext:
     {{- include "gke-a4.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "gke-a4.merge" (list (toYaml .Values.nodeSelector) (include "gke-a4.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

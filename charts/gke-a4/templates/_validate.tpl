@@ -276,13 +276,6 @@ launchers.nccl-test.maxBytes: {{ default "" $f.own.maxBytes }} has no number for
 {{ range $each := keys (default dict $f.own.minBusbw) | sortAlpha }}
 {{ if or (ne $f.own.mode "sweep") (not (has $each $f.own.operations)) }}
 launchers.nccl-test.minBusbw.{{ $each }}: {{ $each }} is not measured in a sweep of this run; remove it, or change mode or operations{{ end }}{{ end }}
-{{ if and $f.own.binary (not (eq $f.workload "volcano-job" "mpijob")) }}
-launchers.nccl-test.binary: {{ default "" $f.own.binary }} needs mpirun, which does not start the runs of this chart; leave it empty, as PyTorch measures the
-  same{{ end }}
-{{ if and $f.own.binary (ne $f.own.mode "sweep") }}
-launchers.nccl-test.binary: {{ default "" $f.own.binary }} measures all GPUs together; leave it empty for mode {{ $f.own.mode }}{{ end }}
-{{ if and $f.own.binary (or (ne (int64 (len (default list $f.own.operations))) 1) (not (has $f.measures $f.own.operations))) }}
-launchers.nccl-test.operations: {{ default "" $f.own.binary }} measures only {{ $f.measures }}; use [{{ $f.measures }}]{{ end }}
 {{ end }}
 {{ end }}
 

@@ -20,7 +20,6 @@ spec:
   {{- include "gke-a4x.account" . | nindent 2 }}
   securityContext:
     {{- include "gke-a4x.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "gke-a4x.merge" (list (toYaml .Values.nodeSelector) (include "gke-a4x.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

@@ -1,22 +1,12 @@
-{{/* Name of the chart. */}}
-{{- define "nebius-setup.name" -}}
-{{- .Chart.Name | trunc 63 | trimSuffix "-" }}
-{{- end }}
-
-{{/* Chart name and version, as a label. */}}
-{{- define "nebius-setup.chart" -}}
-{{- printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- end }}
-
 {{/* Labels that select the release's pods; they never change within a release. */}}
 {{- define "nebius-setup.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "nebius-setup.name" . }}
+app.kubernetes.io/name: {{ .Chart.Name | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* Labels of every object. */}}
 {{- define "nebius-setup.labels" -}}
-helm.sh/chart: {{ include "nebius-setup.chart" . }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "nebius-setup.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}

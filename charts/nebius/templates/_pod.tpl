@@ -23,7 +23,6 @@ spec:
   {{- include "nebius.account" . | nindent 2 }}
   securityContext:
     {{- include "nebius.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "nebius.merge" (list (toYaml .Values.nodeSelector) (include "nebius.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

@@ -20,12 +20,8 @@ spec:
   {{- include "oke-h100.account" . | nindent 2 }}
   securityContext:
     {{- include "oke-h100.podSecurityContext" . | trim | nindent 4 }}
-  {{- if .Run.gpu }}
-  {{- /* roce-oke */}}
-  {{- if eq .Values.network.mode "host" }}
-  hostNetwork: true
-  dnsPolicy: ClusterFirstWithHostNet
-  {{- end }}
+  {{- with include "oke-h100.slot.podSpec" . | trim }}
+  {{- . | nindent 2 }}
   {{- end }}
   {{- with include "oke-h100.merge" (list (toYaml .Values.nodeSelector) (include "oke-h100.slot.nodeSelector" .)) }}
   nodeSelector:
@@ -103,6 +99,17 @@ spec:
     {{- with .Values.extraContainers }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+{{- end }}
+
+{{/* Fields of the pod's spec that fragments fill. */}}
+{{- define "oke-h100.slot.podSpec" -}}
+{{- if .Run.gpu }}
+{{- /* roce-oke */}}
+{{- if eq .Values.network.mode "host" }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}

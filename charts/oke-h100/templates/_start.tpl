@@ -2,9 +2,9 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "oke-h100.start" -}}
-{{- $launcher := .Run.launcher -}}
-{{- $variables := .Run.env | fromYamlArray | include "oke-h100.names" -}}
-{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- $variables := list }}
+{{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 {{- if and .Run.mustProgress (include "oke-h100.attempt" .) }}
 
@@ -31,14 +31,11 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
-{{- if eq $launcher.processes "gpu" }}
+{{- if eq .Run.launcher.processes "gpu" }}
 {{ include "oke-h100.launch" . | trim }}
-{{- else if eq $launcher.processes "one" }}
+{{- else if eq .Run.launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
-exec {{ include "oke-h100.interpreter" $launcher.program }} "$@"
-{{- else }}
-
-{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "oke-h100.interpreter" $launcher.program) | trim }}
+exec {{ include "oke-h100.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
@@ -57,9 +54,4 @@ exec {{ $watch }}{{ include "oke-h100.interpreter" .Run.launcher.program }} "$@"
 {{/* The interpreter of a program, from its name. */}}
 {{- define "oke-h100.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
-{{- end }}
-
-{{/* Names of variables, as words. */}}
-{{- define "oke-h100.names" -}}
-{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
 {{- end }}

@@ -23,7 +23,6 @@ spec:
   {{- include "onprem-p8000.account" . | nindent 2 }}
   securityContext:
     {{- include "onprem-p8000.podSecurityContext" . | trim | nindent 4 }}
-
   {{- with include "onprem-p8000.merge" (list (toYaml .Values.nodeSelector) (include "onprem-p8000.slot.nodeSelector" .)) }}
   nodeSelector:
     {{- . | nindent 4 }}

@@ -7,30 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from chartgen.metrics.read.events import Event
 from chartgen.metrics.read.prefix import Prefix
 
 if TYPE_CHECKING:
-    from chartgen.checks.line_patterns import LinePatterns
-
-Read: TypeAlias = Callable[[bytes, Prefix], Sequence[Event]]
-
-
-ReadMany: TypeAlias = Callable[[bytes, int], "tuple[bytes, Sequence[Event]] | None"]
+    from chartgen.metrics.read.readers.forms import Form
 
 
 class Reader(NamedTuple):
-    """The functions that read the lines of a family.
+    """The reader of a family's lines.
 
     Args:
-        read: Reads a line: takes its bytes without the line end, and its prefix.
-        read_many: Reads many lines at once, as ColumnReader does; None = `read` takes them one by one.
+        read: Returns the events of a line, given its bytes without the line end, and its prefix.
+        form: Reads many lines at once; None = `read` takes them one by one.
     """
 
-    read: Read
-    read_many: ReadMany | None = None
+    read: Callable[[bytes, Prefix], Sequence[Event]]
+    form: Form | None = None
 
 
 # Family -> its usual name. When several processes or loggers report the same steps, the first family counts, because it
@@ -99,22 +94,7 @@ SETTINGS = dict.fromkeys(
 )
 
 
-class Readers:
-    """The readers of one log; some keep a state between lines.
-
-    Args:
-        own: Expressions for the lines of a program of the user's; None without any.
-    """
-
-    def __init__(self, own: LinePatterns | None = None) -> None:
-        self._open: dict[str, Reader] = {}
-        if own:
-            from chartgen.metrics.read.readers.own import open_own
-
-            self._open["own"] = open_own(own)
-
-    def find(self, family: str) -> Reader:
-        """Return the reader of a family."""
-        if family not in self._open:
-            self._open[family] = import_module(f"chartgen.metrics.read.readers.{family}").open_reader()
-        return self._open[family]
+def open_reader(family: str) -> Reader:
+    """Return a new reader of a family, which may keep a state between the lines of one log."""
+    reader: Reader = import_module(f"chartgen.metrics.read.readers.{family}").open_reader()
+    return reader

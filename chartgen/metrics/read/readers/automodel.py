@@ -16,7 +16,7 @@ from math import isfinite
 from chartgen.metrics.read.events import Event, Mark, Setting, Step
 from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import NUMBER
+from chartgen.metrics.read.readers.forms import NUMBER
 
 _STEP = re.compile(rb"\bstep (\d{1,18}) \| epoch \d+ \| ")
 _FIELD = re.compile(rb"(loss|grad_norm|lr|mem):? (%s)(?: GiB)?" % NUMBER)

@@ -11,38 +11,27 @@ from array import array
 from collections.abc import Sequence
 
 from chartgen.metrics.read.events import Event
-from chartgen.metrics.read.prefix import Prefixes
+from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import ColumnReader, Columns, LineField, LineTable, steps_of
+from chartgen.metrics.read.readers.forms import Columns, Form, Places, Times, steps_of
 
-_BETWEEN = b"GPU utilization:"
-_LINE = re.compile(rb"(Step Time : +)\S{1,40}?(s )%s( +)\S{1,40}?((?:MODEL_)?TFLOP/s/GPU)" % _BETWEEN)
+_LINE = re.compile(rb"Step Time : +(\S{1,40}?)s GPU utilization: +(\S{1,40}?)(?:MODEL_)?TFLOP/s/GPU")
 
 
 def open_reader() -> Reader:
-    """Return the reader of a log's lines."""
-    return BridgeReader().reader
+    """Return the reader of a log's lines, which counts those of each rank."""
+    seen: dict[bytes, int] = {}
+
+    def steps(columns: Columns, when: Times, rank: bytes) -> Sequence[Event]:
+        before, count = seen.get(rank, 0), len(columns["seconds"])
+        steps = steps_of(array("q", range(before + 1, before + count + 1)), when, columns)
+        seen[rank] = before + count
+        return steps
+
+    form = Form(_places, steps)
+    return Reader(lambda line, prefix: form.read(line, prefix) or (), form)
 
 
-class BridgeReader(ColumnReader):
-    """Counts the lines of each rank."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: dict[bytes, int] = {}
-
-    def learn(self, line: bytes) -> LineTable | None:
-        """Return the form of a line."""
-        match = _LINE.search(line)
-        if match is None or line.count(_BETWEEN) > 1:
-            return None
-        time = LineField(0, line[: match.end(1)], match[2], "seconds")
-        return LineTable(_BETWEEN, 2, (time, LineField(1, match[3], line[match.start(4) :], "tflops")))
-
-    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
-        """Return the steps of some lines."""
-        first = self._seen.get(prefixes.rank, 0) + 1
-        after = first + len(columns["seconds"])
-        steps = steps_of(array("q", range(first, after)), prefixes.when, columns)
-        self._seen[prefixes.rank] = after - 1
-        return (steps,) if steps else ()
+def _places(line: bytes, _prefix: Prefix) -> Places:
+    match = _LINE.search(line)
+    return {"seconds": match.span(1), "tflops": match.span(2)} if match else {}

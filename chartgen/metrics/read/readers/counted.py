@@ -8,8 +8,9 @@ elapsed time. Each rule is needed by results of mlcommons/training_results_v3.1 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import filterfalse
 from math import inf, isnan, log
-from operator import mul, sub
+from operator import mul, sub, truediv
 from typing import Any, NamedTuple
 
 from chartgen.metrics.read.events import NEVER
@@ -162,9 +163,12 @@ class Counter:
         rule = self._rule
         if rule is None or rule.kind != "end" or rule.name not in counts:
             return None
-        numbers = [*map(rule.steps, counts[rule.name])]
+        offset, divisor = rule.offset, rule.divisor
+        numbers = [int((count + offset) / divisor + _ROUNDED) for count in counts[rule.name]]
         spans = [*map(float, map(sub, numbers, [self.reached, *numbers[:-1]]))]
-        fit = all(map(_fits, map(sub, when, [self._last, *when[:-1]]), map(mul, spans, times)))
+        passed = map(sub, when, [self._last, *when[:-1]])
+        ratios = [*filterfalse(isnan, map(truediv, passed, map(mul, spans, times)))]
+        fit = not ratios or (min(ratios) >= _SHORTEST and max(ratios) <= _LONGEST)
         return (numbers, spans) if min(spans) > 0 and fit else None
 
     def whole(self, counts: Mapping[str, int]) -> int:

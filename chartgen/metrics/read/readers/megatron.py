@@ -16,29 +16,22 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
+from math import isnan
 
 from chartgen.metrics.read.events import Event, Mark, Step
-from chartgen.metrics.read.prefix import Prefix, Prefixes, epoch_seconds
+from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import (
-    NUMBER,
-    STEP,
-    ColumnReader,
-    Columns,
-    LineField,
-    LineTable,
-    steps_of,
-)
+from chartgen.metrics.read.readers.forms import NUMBER, Columns, Form, Places, Times, steps_of
 
-_HEAD = rb"(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d+)?)\] +)?iteration +(%s)/ *(%s|infinity) *$" % (STEP, STEP)
-_BEHIND = re.compile(_HEAD)
-_ALONE = re.compile(rb"(?m)^ *" + _HEAD)
-# A value, and the text behind it: some forks add their own mean after a slash, and GPT-NeoX a unit: 55.2TFLOPS.
-_VALUE = re.compile(rb" *([^ /\nT]+)([^/\n]*)(/[^\n]*)?")
+_HEAD = re.compile(
+    rb"(?:\[(?P<minute>\d{4}-\d\d-\d\d \d\d:\d\d):(?P<second>\d\d(?:\.\d+)?)\] +)?"
+    rb"iteration +(?P<step>\d{1,18})/ *(?P<planned>\d{1,18}|infinity) *\|"
+)
+# Behind a value, some forks add their own mean after a slash, and GPT-NeoX a unit: 55.2TFLOPS.
+_FIELD = re.compile(rb" *([^|:]+?) *: *([^ /T|]+)[^|]*\|")
 _MEMORY = re.compile(rb"\(after (\d{1,18}) iterations\) memory \(MB\)")
 _MOST = re.compile(rb"max allocated: ([\d.]+)")
 _EVALUATED = re.compile(rb"validation loss at iteration (\d{1,18})\b[^|]{0,100}\| lm loss value: (%s) \|" % NUMBER)
-_TIMES = ("milliseconds", "seconds")
 _MIB = 1024 * 1024 / 1e9
 _FIELDS = {
     b"consumed samples": "samples",
@@ -65,52 +58,41 @@ _FIELDS = {
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    return MegatronReader().reader
+    form = Form(_places, _steps)
+
+    def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+        return form.read(line, prefix) or _other(line, prefix)
+
+    return Reader(read, form)
 
 
-class MegatronReader(ColumnReader):
-    """Reads fields between bars; of a truncated line, only the complete ones."""
-
-    def learn(self, line: bytes) -> LineTable | None:
-        """Return the form of a line."""
-        pieces = line.split(b"|")
-        at = next((at for at, piece in enumerate(pieces[:-1]) if _BEHIND.search(piece)), None)
-        if at is None:
-            return None
-        fields = [LineField(at, b"", b"", "head")]
-        for index, piece in enumerate(pieces[at + 1 : -1], at + 1):
-            native, colon, text = piece.partition(b":")
-            name, value = _FIELDS.get(native.strip(), ""), _VALUE.match(text)
-            if not value or name in {field.name for field in fields}:
-                name = ""
-            tail = value[2] if name and value and value[2].strip() else b""
-            fields.append(LineField(index, native + colon, tail, name))
-        timed = any(field.name in _TIMES for field in fields)
-        return LineTable(b"|", len(pieces), tuple(fields)) if timed else None
-
-    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
-        """Return the steps of some lines."""
-        heads = columns.pop("head")
-        rows = (_ALONE if len(heads) > 1 else _BEHIND).findall(b"\n".join(heads))
-        if len(rows) != len(heads):
-            return ()
-        minutes, seconds, numbers, planned = zip(*rows, strict=True)
-        most = next((int(steps) for steps in reversed(planned) if steps != b"infinity" and int(steps)), 0)
-        values = {name: _plain(column) for name, column in columns.items()}
-        steps = steps_of(array("q", map(int, numbers)), prefixes.when or epoch_seconds(minutes, seconds), values, most)
-        if steps and "milliseconds" in steps.columns:
-            steps.columns["seconds"] = array("d", [value / 1000 for value in steps.columns.pop("milliseconds")])
-        return (steps,) if steps else ()
-
-    def other(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Return the memory or the evaluation of a line."""
-        if match := _EVALUATED.search(line):
-            return (Mark("eval", prefix.when, str(float(match[2])), step=int(match[1])),)
-        match = _MEMORY.search(line)
-        most = _MOST.search(line, match.end()) if match else None
-        return (Step(int(match[1]), prefix.when, {"memory": float(most[1]) * _MIB}),) if match and most else ()
+def _places(line: bytes, prefix: Prefix) -> Places:
+    """Return the places of the values between bars; of a truncated line, only the complete ones."""
+    head = _HEAD.search(line, prefix.size)
+    if head is None:
+        return {}
+    own = ("minute", "second") if head["minute"] and isnan(prefix.when) else ()
+    places = {name: head.span(name) for name in ("step", "planned", *own)}
+    for field in _FIELD.finditer(line, head.end()):
+        if name := _FIELDS.get(field[1]):
+            places.setdefault(name, field.span(2))
+    return places if places.keys() & {"milliseconds", "seconds"} else {}
 
 
-def _plain(column: Sequence[bytes]) -> Sequence[bytes]:
-    """Return a column without the means after slashes."""
-    return [text.partition(b"/")[0] for text in column] if b"/" in column[0] else column
+def _steps(columns: Columns, when: Times, _rank: bytes) -> Sequence[Event]:
+    numbers, planned = array("q", map(int, columns.pop("step"))), columns.pop("planned")
+    most = next((int(steps) for steps in reversed(planned) if steps != b"infinity" and int(steps)), 0)
+    steps = steps_of(numbers, when, columns, most)
+    for each in steps:
+        if "milliseconds" in each.columns:
+            each.columns["seconds"] = array("d", [value / 1000 for value in each.columns.pop("milliseconds")])
+    return steps
+
+
+def _other(line: bytes, prefix: Prefix) -> Sequence[Event]:
+    """Return the memory or the evaluation of a line."""
+    if match := _EVALUATED.search(line):
+        return (Mark("eval", prefix.when, str(float(match[2])), step=int(match[1])),)
+    match = _MEMORY.search(line)
+    most = _MOST.search(line, match.end()) if match else None
+    return (Step(int(match[1]), prefix.when, {"memory": float(most[1]) * _MIB}),) if match and most else ()

@@ -7,16 +7,23 @@ mlcommons/training_results_v3.1 to v5.1, */results/*/result_*.txt.
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chartgen.metrics.read.events import NEVER, Event, Mark, Remark, Setting, Start, Step
-from chartgen.metrics.read.prefix import Prefix, Prefixes
+from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import CONSTANT, ColumnReader, Columns, LineTable, steps_of, table_of_json
 from chartgen.metrics.read.readers.counted import Counter
+from chartgen.metrics.read.readers.forms import (
+    Columns,
+    Form,
+    Places,
+    Times,
+    places_in_object,
+    read_object,
+    steps_of,
+)
 
 # Key of MLPerf -> equivalent setting of other programs.
 _SETTINGS = {
@@ -37,47 +44,43 @@ _VALUES = (*_SECONDS, "reduced_train_loss", "train_loss", "throughput", "max_mem
 _KEPT = {"max_memory_usage": "memory", "train_loss": "loss", "reduced_train_loss": "loss", "lr": "rate"}
 _WANTED: dict[tuple[str, ...], str] = {
     ("time_ms",): "time_ms",
-    ("key",): CONSTANT,
     **{("value", name): name for name in _VALUES},
     **{("metadata", name): name for name in (*_COUNTS, "lr")},
 }
-_STATS = b'"key": "tracked_stats"'
-_decode = json.JSONDecoder().raw_decode
 
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    return MlperfReader().reader
+    reader = MlperfReader()
+    return Reader(reader.read, Form(_places, reader.steps))
 
 
-class MlperfReader(ColumnReader):
+def _places(line: bytes, prefix: Prefix) -> Places:
+    """Return the places of a speed, its time and its counts."""
+    record = read_object(line, prefix)
+    places = places_in_object(line, record, _WANTED) if record.get("key") == "tracked_stats" else {}
+    usual = "time_ms" in places and places.keys() & {*_SECONDS, "throughput"} and places.keys() & {*_COUNTS}
+    return places if usual else {}
+
+
+class MlperfReader:
     """Keeps the counting rule of the submitter, and the position of each rank."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._counters: dict[bytes, Counter] = {}
         self._settings: dict[str, Any] = {}
         self._counter = Counter()
 
-    def learn(self, line: bytes) -> LineTable | None:
-        """Return the form of a line with a speed and counts."""
-        table = table_of_json(line, _WANTED) if _STATS in line else None
-        names = {field.name for field in table.fields} if table else set[str]()
-        return table if "time_ms" in names and names & {*_SECONDS, "throughput"} and names & {*_COUNTS} else None
-
-    def other(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Return the events of any other line; nothing for a truncated line."""
+    def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
+        """Return the events of a line."""
         self._counter = self._of(prefix.rank)
-        text = line.decode(errors="replace")
-        try:
-            record, _ = _decode(text, text.index("{", prefix.size))
-        except json.JSONDecodeError:
+        record = read_object(line, prefix)
+        if not record:
             return ()
-        metadata = record.get("metadata") or {}
-        when = float(record["time_ms"]) / 1000
+        metadata, when = record.get("metadata") or {}, float(record["time_ms"]) / 1000
         return self._events(record.get("key"), record.get("value"), metadata, when, prefix.rank)
 
-    def _events(self, key: str, value: Any, metadata: Mapping[str, Any], when: float, rank: bytes) -> Sequence[Event]:
+    def _events(self, key: Any, value: Any, metadata: Mapping[str, Any], when: float, rank: bytes) -> Sequence[Event]:
         if key in ("tracked_stats", "train_loss"):
             return self._stats(value if key == "tracked_stats" else {key: value}, metadata, when, rank)
         if key in _SETTINGS:
@@ -116,12 +119,12 @@ class MlperfReader(ColumnReader):
         pairs = [(name, value[name]) for name in value if name in _VALUES]
         pairs += [(name, metadata[name]) for name in _COUNTS if name in metadata]
         pairs += [("lr", metadata["lr"])] if isinstance(metadata.get("lr"), int | float) else []
-        return self.steps({name: [str(text).encode()] for name, text in pairs}, Prefixes((), [when], rank))
+        return self.steps({name: [str(text).encode()] for name, text in pairs}, [when], rank)
 
-    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
+    def steps(self, columns: Columns, when: Times, rank: bytes) -> Sequence[Event]:
         """Return the steps of some lines; of several, only when their counting rule is known from earlier lines."""
-        counter = self._counter = self._of(prefixes.rank)
-        times = [float(time) / 1000 for time in columns["time_ms"]] if "time_ms" in columns else prefixes.when or ()
+        counter = self._counter = self._of(rank)
+        times = [float(time) / 1000 for time in columns["time_ms"]] if "time_ms" in columns else when or ()
         names = tuple(name for name in columns if name in _VALUES)
         values = {name: [*map(float, columns[name])] for name in (*names, "lr") if name in columns}
         counts = {name: _counts(columns[name]) for name in _COUNTS if name in columns}
@@ -142,8 +145,7 @@ class MlperfReader(ColumnReader):
         # the loss and the speed of one step are in two lines
         logged = [NEVER] if numbers == [counter.lost] else times
         batches = {"samples": [number * counter.batch for number in numbers], "batch": [counter.batch] * len(numbers)}
-        steps = steps_of(array("q", numbers), logged, {**batches, "seconds": seconds, "span": spans, **kept})
-        return (steps,) if steps else ()
+        return steps_of(array("q", numbers), logged, {**batches, "seconds": seconds, "span": spans, **kept})
 
     def _loss(
         self, counts: Mapping[str, Sequence[int]], kept: Mapping[str, list[float]], when: Sequence[float]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from chartgen.metrics.read.events import Event, Mark, Step
 from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import NUMBER
+from chartgen.metrics.read.readers.forms import NUMBER
 
 _HEAD = re.compile(rb"={5,40} (Step|Epoch) (\d{1,12})/(\d{1,12}) ={5,40}")
 _VALUE = re.compile("• (Loss|Total step time|Validation loss): ".encode() + rb"(%s)(s?)" % NUMBER)

@@ -6,8 +6,6 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chartgen.metrics.read.readers.columns import scaled
-
 # Native names -> names in VALUES. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
 # nemo/lightning/pytorch/callbacks for times and memory, nemo/collections/nlp/models/language_modeling for the others;
 # NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py, and torchtitan 0.3.0, torchtitan/components/metrics.py,
@@ -83,8 +81,11 @@ def translate_values(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
 
 def in_units(columns: Mapping[str, array[float]]) -> dict[str, array[float]]:
     """Translate columns with native names."""
-    units = {name: (column, _UNITS.get(name, 1)) for name, column in columns.items()}
-    return {NAMES[name]: column if unit == 1 else scaled(column, unit) for name, (column, unit) in units.items()}
+    factors = {name: _UNITS.get(name, 1) for name in columns}
+    return {
+        NAMES[name]: column if factors[name] == 1 else array("d", [value * factors[name] for value in column])
+        for name, column in columns.items()
+    }
 
 
 def number_of(value: Any) -> float:
@@ -93,4 +94,5 @@ def number_of(value: Any) -> float:
     Raises:
         ValueError: The value is not a number.
     """
-    return float(value[:-2] if isinstance(value, str) and value.endswith(("nan.0", "inf.0")) else value)
+    text = str(value)
+    return float(text[:-2] if text.endswith(("nan.0", "inf.0")) else text)

@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "aks-nd.launcher.download.env" }}{{ end }}
-{{- define "aks-nd.launcher.download.mounts" }}{{ end }}
 {{- define "aks-nd.launcher.download.files" }}{{ end }}
 {{- define "aks-nd.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "aks-nd.launcher.download.launch" }}{{ end }}

@@ -231,7 +231,6 @@ logger:
 - {name: CUDA_DEVICE_MAX_CONNECTIONS, value: "1"}
 {{- end }}
 {{- end }}
-{{- define "aks-nd.launcher.megatron-bridge.mounts" }}{{ end }}
 {{- define "aks-nd.launcher.megatron-bridge.files" }}{{ end }}
 {{- define "aks-nd.launcher.megatron-bridge.beforeLaunch" }}{{ end }}
 {{- define "aks-nd.launcher.megatron-bridge.launch" }}{{ end }}

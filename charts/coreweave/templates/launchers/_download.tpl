@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "coreweave.launcher.download.env" }}{{ end }}
-{{- define "coreweave.launcher.download.mounts" }}{{ end }}
 {{- define "coreweave.launcher.download.files" }}{{ end }}
 {{- define "coreweave.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "coreweave.launcher.download.launch" }}{{ end }}

@@ -149,7 +149,6 @@ model:
 {{- end }}
 - {name: TORCH_NCCL_AVOID_RECORD_STREAMS, value: "1"}
 {{- end }}
-{{- define "coreweave.launcher.nemo-1.mounts" }}{{ end }}
 {{- define "coreweave.launcher.nemo-1.files" }}{{ end }}
 {{- define "coreweave.launcher.nemo-1.beforeLaunch" }}{{ end }}
 {{- define "coreweave.launcher.nemo-1.launch" }}{{ end }}

@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "crusoe.launcher.download.env" }}{{ end }}
-{{- define "crusoe.launcher.download.mounts" }}{{ end }}
 {{- define "crusoe.launcher.download.files" }}{{ end }}
 {{- define "crusoe.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "crusoe.launcher.download.launch" }}{{ end }}

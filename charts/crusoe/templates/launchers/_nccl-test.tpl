@@ -37,10 +37,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- end }}
-{{- with $own.binary }}
-- --binary
-- {{ toJson . }}
-{{- end }}
 {{- end }}
 {{- define "crusoe.launcher.nccl-test.env" }}
 # The machine's own name, which the report of a slow machine contains.
@@ -49,7 +45,6 @@ What the templates of a run include by these names; empty = this launcher needs 
     fieldRef:
       fieldPath: spec.nodeName
 {{- end }}
-{{- define "crusoe.launcher.nccl-test.mounts" }}{{ end }}
 {{- define "crusoe.launcher.nccl-test.files" }}{{ end }}
 {{- define "crusoe.launcher.nccl-test.beforeLaunch" }}{{ end }}
 {{- define "crusoe.launcher.nccl-test.launch" }}{{ end }}

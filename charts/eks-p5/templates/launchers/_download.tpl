@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "eks-p5.launcher.download.env" }}{{ end }}
-{{- define "eks-p5.launcher.download.mounts" }}{{ end }}
 {{- define "eks-p5.launcher.download.files" }}{{ end }}
 {{- define "eks-p5.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "eks-p5.launcher.download.launch" }}{{ end }}

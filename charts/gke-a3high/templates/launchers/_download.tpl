@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "gke-a3high.launcher.download.env" }}{{ end }}
-{{- define "gke-a3high.launcher.download.mounts" }}{{ end }}
 {{- define "gke-a3high.launcher.download.files" }}{{ end }}
 {{- define "gke-a3high.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "gke-a3high.launcher.download.launch" }}{{ end }}

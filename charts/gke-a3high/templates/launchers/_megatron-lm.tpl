@@ -40,7 +40,9 @@ hidden-dropout: 0
 {{- end }}
 tensor-model-parallel-size: {{ int64 $p.tensor }}
 pipeline-model-parallel-size: {{ int64 $p.pipeline }}
-{{- if and (gt (int64 $p.virtualPipeline) 1) (include "gke-a3high.unevenStages" .) }}
+{{- $own := (get .Values.launchers "megatron-lm").config | default dict }}
+{{- $uneven := or (get $own "decoder-first-pipeline-num-layers") (get $own "decoder-last-pipeline-num-layers") }}
+{{- if and (gt (int64 $p.virtualPipeline) 1) $uneven }}
 num-virtual-stages-per-pipeline-rank: {{ int64 $p.virtualPipeline }}
 {{- else if gt (int64 $p.virtualPipeline) 1 }}
 # Older versions have only this one of the two.
@@ -164,7 +166,6 @@ tensorboard-dir: {{ printf "%s/tensorboard" .Run.directory | quote }}
 # Megatron-LM refuses tensor and context parallelism without it on GPUs before Blackwell.
 - {name: CUDA_DEVICE_MAX_CONNECTIONS, value: "1"}
 {{- end }}
-{{- define "gke-a3high.launcher.megatron-lm.mounts" }}{{ end }}
 {{- define "gke-a3high.launcher.megatron-lm.files" }}{{ end }}
 {{- define "gke-a3high.launcher.megatron-lm.beforeLaunch" }}
 {{ .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" }}

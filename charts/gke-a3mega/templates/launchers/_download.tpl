@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "gke-a3mega.launcher.download.env" }}{{ end }}
-{{- define "gke-a3mega.launcher.download.mounts" }}{{ end }}
 {{- define "gke-a3mega.launcher.download.files" }}{{ end }}
 {{- define "gke-a3mega.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "gke-a3mega.launcher.download.launch" }}{{ end }}

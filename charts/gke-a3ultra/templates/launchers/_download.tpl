@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "gke-a3ultra.launcher.download.env" }}{{ end }}
-{{- define "gke-a3ultra.launcher.download.mounts" }}{{ end }}
 {{- define "gke-a3ultra.launcher.download.files" }}{{ end }}
 {{- define "gke-a3ultra.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "gke-a3ultra.launcher.download.launch" }}{{ end }}

@@ -41,10 +41,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- end }}
-{{- with $own.binary }}
-- --binary
-- {{ toJson . }}
-{{- end }}
 {{- end }}
 {{- define "gke-a3ultra.launcher.nccl-test.env" }}
 # The machine's own name, which the report of a slow machine contains.
@@ -53,7 +49,6 @@ What the templates of a run include by these names; empty = this launcher needs 
     fieldRef:
       fieldPath: spec.nodeName
 {{- end }}
-{{- define "gke-a3ultra.launcher.nccl-test.mounts" }}{{ end }}
 {{- define "gke-a3ultra.launcher.nccl-test.files" }}{{ end }}
 {{- define "gke-a3ultra.launcher.nccl-test.beforeLaunch" }}{{ end }}
 {{- define "gke-a3ultra.launcher.nccl-test.launch" }}{{ end }}

@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "gke-a4.launcher.download.env" }}{{ end }}
-{{- define "gke-a4.launcher.download.mounts" }}{{ end }}
 {{- define "gke-a4.launcher.download.files" }}{{ end }}
 {{- define "gke-a4.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "gke-a4.launcher.download.launch" }}{{ end }}

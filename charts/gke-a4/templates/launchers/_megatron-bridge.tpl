@@ -231,7 +231,6 @@ logger:
 - {name: CUDA_DEVICE_MAX_CONNECTIONS, value: "1"}
 {{- end }}
 {{- end }}
-{{- define "gke-a4.launcher.megatron-bridge.mounts" }}{{ end }}
 {{- define "gke-a4.launcher.megatron-bridge.files" }}{{ end }}
 {{- define "gke-a4.launcher.megatron-bridge.beforeLaunch" }}{{ end }}
 {{- define "gke-a4.launcher.megatron-bridge.launch" }}{{ end }}

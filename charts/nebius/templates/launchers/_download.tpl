@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "nebius.launcher.download.env" }}{{ end }}
-{{- define "nebius.launcher.download.mounts" }}{{ end }}
 {{- define "nebius.launcher.download.files" }}{{ end }}
 {{- define "nebius.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "nebius.launcher.download.launch" }}{{ end }}

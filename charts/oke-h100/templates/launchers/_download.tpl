@@ -32,7 +32,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- define "oke-h100.launcher.download.env" }}{{ end }}
-{{- define "oke-h100.launcher.download.mounts" }}{{ end }}
 {{- define "oke-h100.launcher.download.files" }}{{ end }}
 {{- define "oke-h100.launcher.download.beforeLaunch" }}{{ end }}
 {{- define "oke-h100.launcher.download.launch" }}{{ end }}

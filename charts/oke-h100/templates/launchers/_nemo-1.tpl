@@ -149,7 +149,6 @@ model:
 {{- end }}
 - {name: TORCH_NCCL_AVOID_RECORD_STREAMS, value: "1"}
 {{- end }}
-{{- define "oke-h100.launcher.nemo-1.mounts" }}{{ end }}
 {{- define "oke-h100.launcher.nemo-1.files" }}{{ end }}
 {{- define "oke-h100.launcher.nemo-1.beforeLaunch" }}{{ end }}
 {{- define "oke-h100.launcher.nemo-1.launch" }}{{ end }}

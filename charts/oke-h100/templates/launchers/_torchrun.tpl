@@ -10,7 +10,6 @@ What the templates of a run include by these names; empty = this launcher needs 
   value: {{ quote . }}
 {{- end }}
 {{- end }}
-{{- define "oke-h100.launcher.torchrun.mounts" }}{{ end }}
 {{- define "oke-h100.launcher.torchrun.files" }}
 {{ toJson (get .Values.launchers "torchrun").files }}
 {{- end }}

@@ -37,10 +37,6 @@ What the templates of a run include by these names; empty = this launcher needs 
 {{- end }}
 {{- end }}
 {{- end }}
-{{- with $own.binary }}
-- --binary
-- {{ toJson . }}
-{{- end }}
 {{- end }}
 {{- define "onprem-p8000.launcher.nccl-test.env" }}
 # The machine's own name, which the report of a slow machine contains.

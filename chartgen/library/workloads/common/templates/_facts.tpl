@@ -137,9 +137,6 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- end }}
 {{- end }}
 <% endif %>
-<% if made("measures") %>
-{{- $_ := set $fact "measures" (regexReplaceAll "_perf.*$" (base ($own.binary | default "")) "" | replace "." "") }}
-<% endif %>
 {{- end }}
 
 {{/* The dotted path of each map and value of a configuration, as a YAML list. Takes (list tree prefix). */}}

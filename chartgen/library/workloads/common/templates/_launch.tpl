@@ -1,10 +1,11 @@
 {{/* The end of a machine's start script: torchrun starts one process for each GPU. */}}
 {{- define "<%= chart %>.launch" }}
+<% set spares = kind.name in ("job", "jobset") %>
 <% if "beforeRendezvous" in defined %>
 {{- include "<%= chart %>.beforeRendezvous" . }}
 <% endif %>
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "<%= chart %>.rendezvousFlags" . | nindent 4 | trim) | trim }}
-<% if kind.name in ("job", "jobset") %>
+<% if spares %>
 {{- with .Values.run.spares }}
 
 {{ $.Files.Get "files/spares.sh" | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
@@ -16,9 +17,11 @@
 {{- end }}
 
 meet "$MASTER_PORT"
+<% if "launch" in used_parts %>
 {{- with include (printf "<%= chart %>.launcher.%s.launch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
+<% endif %>
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
@@ -27,15 +30,19 @@ code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.
 if ((code)) && [[ -s $CHARTGEN_PROCESSES.code ]]; then code=$(<"$CHARTGEN_PROCESSES.code"); fi
+<% if spares %>
 {{- if .Values.run.spares }}
 ((code)) || leave
 {{- end }}
+<% endif %>
 exit "$code"
 {{- else }}
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@"
+<% if spares %>
 {{- if .Values.run.spares }}
 leave
 {{- end }}
+<% endif %>
 {{- end }}
 {{- end }}
 

@@ -2,9 +2,9 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "<%= chart %>.start" -}}
-{{- $launcher := .Run.launcher -}}
-{{- $variables := .Run.env | fromYamlArray | include "<%= chart %>.names" -}}
-{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- $variables := list }}
+{{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 <% if "attempt" in defined %>
 {{- if and .Run.mustProgress (include "<%= chart %>.attempt" .) }}
@@ -27,7 +27,7 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 {{- end }}
 <%= slot("beforeLaunch.sh", 0) %>
 <% if kind.starts == "ray" %>
-{{- if ne $launcher.processes "ray" }}
+{{- if ne .Run.launcher.processes "ray" }}
 <% endif %>
 {{- with include (printf "<%= chart %>.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
@@ -41,15 +41,24 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
 <% endif %>
-{{- if eq $launcher.processes "<%= kind.starts %>" }}
+<% set others = target.launchers | map(attribute="processes") | reject("equalto", kind.starts) | list %>
+<% if others %>
+{{- if eq .Run.launcher.processes "<%= kind.starts %>" }}
+<% endif %>
 {{ include "<%= chart %>.launch" . | trim }}
-{{- else if eq $launcher.processes "one" }}
+<% if "one" in others %>
+{{- else if eq .Run.launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
-exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
+exec {{ include "<%= chart %>.interpreter" .Run.launcher.program }} "$@"
+<% endif %>
+<% if "workers" in others %>
 {{- else }}
 
-{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "<%= chart %>.interpreter" $launcher.program) | trim }}
+{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "<%= chart %>.interpreter" .Run.launcher.program) | trim }}
+<% endif %>
+<% if others %>
 {{- end }}
+<% endif %>
 {{- end }}
 
 <% if kind.starts == "gpu" %>
@@ -61,9 +70,11 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 <% if slot("beforeRank.sh", 0) %>
 <%= slot("beforeRank.sh", 0) %>
 <% endif %>
+<% if "beforeRank" in used_parts %>
 {{- with include (printf "<%= chart %>.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
+<% endif %>
 {{- $watch := "" }}
 {{- if or .Run.watched .Run.exporter }}
 {{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
@@ -75,9 +86,4 @@ exec {{ $watch }}{{ include "<%= chart %>.interpreter" .Run.launcher.program }} 
 {{/* The interpreter of a program, from its name. */}}
 {{- define "<%= chart %>.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
-{{- end }}
-
-{{/* Names of variables, as words. */}}
-{{- define "<%= chart %>.names" -}}
-{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
 {{- end }}

@@ -22,7 +22,8 @@ exec {{ include "<%= chart %>.interpreter" .Run.launcher.program }} "$@"
 
 {{/* The beginning of both: as on the machines, without what their devices need. */}}
 {{- define "<%= chart %>.rayScript" -}}
-{{- $variables := .Run.env | fromYamlArray | include "<%= chart %>.names" -}}
-{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- $variables := list }}
+{{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- end }}

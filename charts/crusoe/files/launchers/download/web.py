@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    UnknownHandler,
-)
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 SCHEMES = ("http", "https")
 
@@ -27,7 +17,7 @@ class SameHost(HTTPRedirectHandler):
     """Keeps a token on its scheme and host: hubs redirect to stores, which must not see it."""
 
     def redirect_request(self, req: Request, *rest: Any) -> Request | None:
-        """Pass the headers that urllib does not redirect on to the same scheme and host only."""
+        """Follow to web addresses only, with the headers that urllib does not redirect on the same scheme and host."""
         new = super().redirect_request(req, *rest)
         if new:
             follows(req.full_url, new.full_url)
@@ -70,8 +60,4 @@ def open_address(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
         raise FetchError(f"{public(url)}: is not an http:// or https:// address")
     request = Request(url)  # noqa: S310  checked in the line above
     request.unredirected_hdrs.update(headers)
-    opener = OpenerDirector()  # urllib's usual one also opens file:, ftp: and data:
-    handlers = (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, SameHost, HTTPErrorProcessor)
-    for handler in (*handlers, UnknownHandler):
-        opener.add_handler(handler())
-    return opener.open(request, timeout=timeout)
+    return build_opener(SameHost).open(request, timeout=timeout)

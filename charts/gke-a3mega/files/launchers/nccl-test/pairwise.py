@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterator
 
@@ -35,17 +36,8 @@ def report(names: list[str], found: list[float], percent: int) -> tuple[list[str
             slow.append(name)
             reached = f"{figure:.2f} GB/s with its partners, {share:.0%} of the {usual:.2f} GB/s of most machines"
             slow_machines.append(f"chartgen: nccl-test: {name} is slow: {reached}")
-    return table, [*slow_machines, *avoidance(slow)] if slow else []
-
-
-def avoidance(names: list[str]) -> list[str]:
-    """Write the values that keep a run away from machines; a field selector takes one name each."""
-    return [
+    avoidance = [
         "chartgen: nccl-test: values that keep a run away from what is slow:",
-        "affinity:",
-        "  nodeAffinity:",
-        "    requiredDuringSchedulingIgnoredDuringExecution:",
-        "      nodeSelectorTerms:",
-        "        - matchFields:",
-        *(f'            - {"{"}key: metadata.name, operator: NotIn, values: ["{name}"]{"}"}' for name in names),
+        f"avoidNodes: {json.dumps(slow)}",
     ]
+    return table, slow_machines + avoidance if slow else []

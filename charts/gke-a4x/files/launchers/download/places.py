@@ -30,8 +30,11 @@ def name_fault(name: str, directory: Path) -> str:
         return "its name has an empty part"
     if not name.isprintable():
         return "its name has control characters"
-    # encoded as Linux keeps names: what is no UTF-8 stays what it is
-    if any(len(os.fsencode(part)) + len(PART) > LONGEST for part in parts if _encodes(part)) or not _encodes(name):
+    try:  # encoded as Linux keeps names: what is no UTF-8 stays what it is
+        longest = max(len(os.fsencode(part)) for part in parts)
+    except UnicodeError:
+        longest = LONGEST
+    if longest + len(PART) > LONGEST:
         return f"a part of its name is longer than {LONGEST - len(PART)} bytes, or is not text"
     return _on_disk(directory / name, directory)
 
@@ -55,14 +58,6 @@ def clashes(targets: Iterable[Path]) -> Iterator[str]:
                 yield f"the folders {folders[key]} and {folder} differ only in case"
     for key in sorted(owners.keys() & folders.keys()):
         yield f"{owners[key]} would be a file and a folder"
-
-
-def _encodes(text: str) -> bool:
-    try:
-        os.fsencode(text)
-    except UnicodeError:
-        return False
-    return True
 
 
 def _on_disk(target: Path, directory: Path) -> str:

@@ -1,6 +1,6 @@
 """Measures NCCL between the GPUs of a run, in the columns of nccl-tests, or finds the machine whose pairs are slow.
 
-Needs PyTorch, and a launcher such as torchrun that sets each rank; or a program of nccl-tests, under mpirun.
+Needs PyTorch, and a launcher such as torchrun that sets each rank.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -21,7 +19,7 @@ from typing import Any, NamedTuple
 from calibration import calibrate, values_of
 from collectives import COLLECTIVES, EXACT, Bench, RankGroup, UnsupportedError
 from pairwise import Pair, levels, report, rounds
-from table import HEADER, BandwidthRow, bytes_of, format_rows, read_rows, size_of
+from table import HEADER, BandwidthRow, bytes_of, format_rows, size_of
 
 # Two buffers, and a tenth for what NCCL and the comparison need.
 SHARE_OF_MEMORY = 0.45
@@ -59,7 +57,6 @@ def arguments() -> argparse.Namespace:
         "--floor", nargs=4, action="append", metavar=("COLLECTIVE", "GB/S", "FROM", "SOURCE"), default=[]
     )
     parser.add_argument("--slow-below", type=int, default=80)
-    parser.add_argument("--binary")
     parser.add_argument("--backend", choices=("nccl", "gloo"), default="nccl")
     given = parser.parse_args()
     given.floor = [Floor(name, float(busbw), bytes_of(least), source) for name, busbw, least, source in given.floor]
@@ -223,24 +220,6 @@ def run_facts(torch: Any, given: argparse.Namespace, world: RankGroup) -> dict[s
     return {**found, "largest": size_of(given.sizes[1])}
 
 
-def classic(given: argparse.Namespace, rank: int) -> list[str]:
-    """Let a program of nccl-tests measure, which meets the others through MPI; only its first rank prints."""
-    low, high = given.sizes
-    flags = {"-b": low, "-e": high, "-f": given.factor, "-n": given.iterations, "-w": given.warmup, "-d": given.type}
-    argv = [given.binary, *(str(word) for pair in flags.items() for word in pair), "-g", "1", "-c", "1"]
-    if rank:
-        os.execv(given.binary, argv)  # noqa: S606  what the values name, without a shell
-    record = MeasurementFile()
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-        for line in process.stdout or ():
-            log(line.rstrip("\n"))
-            record.add(read_rows(line, given.operations[0]))
-    if process.returncode:
-        sys.exit(f"{PREFIX}{given.binary} ended with exit code {process.returncode}")
-    return verdict(record, given.floor)
-
-
 def conclude(problems: list[str]) -> None:
     """Print what is slow or wrong as the last lines, and end; the rank that prints it ends with exit code 1."""
     if problems:
@@ -254,7 +233,7 @@ def main() -> None:
     """Measure and conclude."""
     given, rank = arguments(), int(os.environ["RANK"])
     try:
-        problems = (classic if given.binary else measured)(given, rank)
+        problems = measured(given, rank)
     except UnsupportedError as error:
         problems = [f"{PREFIX}{error}"]
     conclude(problems)

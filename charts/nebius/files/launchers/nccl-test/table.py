@@ -52,31 +52,6 @@ def _half(row: BandwidthRow | None) -> str:
     return f"  {row.time:>7.{digits}f}  {row.algbw:>6.2f}  {row.busbw:>6.2f}  {row.wrong:>5}"
 
 
-def read_rows(line: str, operation: str) -> list[BandwidthRow]:
-    """Return the rows in a line of nccl-tests; empty for any other line."""
-    words = line.split()
-    if len(words) != 13 or not words[0].isdigit():
-        return []
-    halves = {"out": words[5:9], "in": words[9:]}
-    return [
-        BandwidthRow(
-            operation=operation,
-            bytes=int(words[0]),
-            count=int(words[1]),
-            type=words[2],
-            redop=words[3],
-            place=place,
-            time=float(columns[0]),
-            algbw=float(columns[1]),
-            busbw=float(columns[2]),
-            # nccl-tests writes N/A where it does not check
-            wrong=0 if columns[3] == "N/A" else int(float(columns[3])),
-        )
-        for place, columns in halves.items()
-        if columns[0] != "N/A"
-    ]
-
-
 def bytes_of(text: str) -> int:
     """Return the number of a size such as 16Gi."""
     number = text.rstrip("KMGi")

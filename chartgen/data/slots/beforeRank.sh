@@ -1,0 +1,1 @@
+export FABRIC_PORT="$((LOCAL_RANK / 4))"
