@@ -46,7 +46,7 @@ def fill(plane: ControlPlane, machines: int = MACHINES) -> None:
     """Start all runs and wait until their pods run."""
     start_controllers(plane, ("jobset",))
     capacity = {**GPUS, "cpu": "208", "memory": "1872Gi", "pods": "110"}
-    create_machines(plane.cluster, [NodePool("machine", machines + OTHERS, capacity)], timeout=600)
+    create_machines(plane.cluster, [NodePool("machine", machines + OTHERS, capacity)])
     releases = [f"other-{number}" for number in range(OTHERS)]
     plane.cluster.apply([jobset("big", machines), *(jobset(name, 1) for name in releases)])
     while any(read_readout(plane.cluster, name).phase != "running" for name in ("big", *releases)):

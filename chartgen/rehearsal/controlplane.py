@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError
+from chartgen.kube import connect
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.foreign import register
-from chartgen.rehearsal.processes import Processes, answers, listens
+from chartgen.rehearsal.processes import Processes, listens
 from chartgen.rehearsal.simulated_nodes import stages
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ _UNROUTED = "192.0.2.1"  # RFC 5737: apiserver requires a non-loopback address; 
 # kube-apiserver takes half of a rehearsal's processor time, and at Go's own setting (100) a quarter of that to collect
 # garbage; from 1 GiB on, it collects as often as it must.
 _GO = {"GOGC": "200", "GOMEMLIMIT": "1500MiB"}
+_TIMEOUT = 60.0  # seconds for an answer: an API server that is only slow is no error
+# Without it the API server takes no pods. kube-controller-manager makes it too, but only after its start.
+_ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}}
 
 
 class ControlPlane:
@@ -85,11 +89,8 @@ class ControlPlane:
 
     @property
     def cluster(self) -> Cluster:
-        """Return a connection to it, made at the first use."""
-        if self._cluster is None:
-            from chartgen.kube import connect
-
-            self._cluster = connect(kubeconfig=self.kubeconfig, context=CONTEXT)
+        """Return the connection to it."""
+        assert self._cluster  # noqa: S101 - made at its start
         return self._cluster
 
     def close(self) -> None:
@@ -124,12 +125,12 @@ class ControlPlane:
         _write_private(self.folder / "accounts.pem", service_account_key())
         self._start_etcd()
         self._start_apiserver()
-        register(self.cluster, self.crds)
         self._report("starting kube-controller-manager, kube-scheduler and kwok")
-        self._spawn_controller_manager()
         self.processes.spawn("kube-scheduler", [engines.require("kube-scheduler"), *self._manager_flags()])
         self._start_machines()
-        self._wait_for_accounts()
+        register(self.cluster, self.crds)
+        self._spawn_controller_manager()
+        self.cluster.apply([namespace_object("default"), _ACCOUNT])
 
     def _start_etcd(self) -> None:
         """Start etcd, without authentication, on sockets in the private folder."""
@@ -176,13 +177,17 @@ class ControlPlane:
             ]
 
         def ready(ports: Sequence[int]) -> bool:
-            authority = certificates / "apiserver.crt"
-            return authority.exists() and answers(f"https://127.0.0.1:{ports[0]}/readyz", authority, self._token)
+            if not (certificates / "apiserver.crt").exists():
+                return False
+            self.server = f"https://127.0.0.1:{ports[0]}"
+            _write_private(self.kubeconfig, self._kubeconfig())
+            try:
+                self._cluster = connect(kubeconfig=self.kubeconfig, context=CONTEXT, timeout=_TIMEOUT)
+            except ChartgenError:
+                return False
+            return True
 
-        started = self.processes.start("kube-apiserver", command, ports=1, ready=ready, timeout=90, env=_GO)
-        port = started[0]
-        self.server = f"https://127.0.0.1:{port}"
-        _write_private(self.kubeconfig, self._kubeconfig())
+        self.processes.start("kube-apiserver", command, ports=1, ready=ready, env=_GO)
 
     def _kubeconfig(self) -> str:
         authority = base64.b64encode((self.folder / "apiserver" / "apiserver.crt").read_bytes()).decode()
@@ -241,15 +246,10 @@ class ControlPlane:
 
         return self.processes.start("kubelet", command, ports=1, ready=lambda ports: listens(ports[0]))[0]
 
-    def _wait_for_accounts(self) -> None:
-        """Wait until the controller manager has made service accounts, which pods require."""
-        address = f"{self.server}/api/v1/namespaces/default/serviceaccounts/default"
-        authority = self.folder / "apiserver" / "apiserver.crt"
-        self.processes.wait(
-            "the default ServiceAccount does not exist",
-            lambda: answers(address, authority, self._token),
-            log="kube-controller-manager",
-        )
+
+def namespace_object(name: str) -> Object:
+    """Return the manifest of a namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def service_account_key() -> str:

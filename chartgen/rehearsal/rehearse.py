@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from chartgen.checks.automatic import decide
-from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.composed import composed_chart
 from chartgen.composer.node_pools import PODS_OF_A_NODE, node_pool
 from chartgen.composer.origin import Composed
 from chartgen.composer.target import Target
@@ -25,11 +25,10 @@ from chartgen.kube.node_pool import NodePool
 from chartgen.kube.workloads import used_api_versions
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import crds_of, start_controllers
+from chartgen.rehearsal.controllers import crds_of, populated_plane
 from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
-from chartgen.rehearsal.controllers.webhooks import namespace_object
-from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane, namespace_object
 from chartgen.rehearsal.engine_download import MayBuild, get
 from chartgen.rehearsal.foreign import (
     foreign_claims,
@@ -43,7 +42,6 @@ from chartgen.rehearsal.foreign import (
     simulated_driver,
 )
 from chartgen.rehearsal.sandbox import Sandbox, up
-from chartgen.rehearsal.simulated_nodes import create_machines
 from chartgen.rehearsal.verdict import Verdict, judge_release, patience
 from chartgen.releases import helm_release
 from chartgen.releases.plan import Plan, plan_release
@@ -140,7 +138,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     """
     helm_release.check_name(release)
     get(["helm"], progress=progress, may_build=may_build)
-    chart = compose(target, workload)
+    chart = composed_chart("compose", target, workload)
     values = decide(chart, values).values
     planned = plan_release(chart, values, release, namespace)
     if on_plan:
@@ -178,7 +176,7 @@ def open_sandbox(
         teams: As for `rehearse`.
     """
     get(["helm"], progress=progress)
-    chart = compose(target)
+    chart = composed_chart("compose", target)
     planned = plan_release(chart, values, "sandbox", "default")
     stage = prepare_stage(chart, target, values, planned, planned.nodes if machines is None else machines, teams)
     get(engines.needed_engines(stage.controllers), progress=progress)
@@ -213,7 +211,8 @@ def prepare_stage(
         machines: Number of simulated machines of the planned type.
         teams: As for `rehearse`.
     """
-    setup = compose_setup(target, chart.origin.workload if isinstance(chart.origin, Composed) else None)
+    workload = chart.origin.workload if isinstance(chart.origin, Composed) else None
+    setup = composed_chart("compose_setup", target, workload)
     setups = (("default", values.data), *((team, merge_values(values.data, own.data)) for team, own in teams.items()))
     made = [item for place, data in setups if setup for item in objects(render(setup, SETUP_RELEASE, place, data))]
     every = [*made, *objects(render(chart, planned.release, planned.namespace, values.data))]
@@ -272,10 +271,7 @@ def install_setup(stage: RehearsalStage, kubeconfig: Path, progress: Progress | 
 @contextmanager
 def _stage_plane(stage: RehearsalStage, report: Progress) -> Iterator[ControlPlane]:
     """Yield a new control plane with the stage on it, for the time of a `with` block."""
-    crds = crds_of(stage.controllers)
-    with ControlPlane(device_classes=stage.device_classes, crds=crds, progress=report) as plane:
-        start_controllers(plane, stage.controllers, progress=report)
-        create_machines(plane.cluster, stage.pools, progress=report)
+    with populated_plane(stage.pools, stage.controllers, stage.device_classes, report) as plane:
         _create_substitutes(plane.cluster, stage, report)
         install_setup(stage, plane.kubeconfig, report)
         yield plane

@@ -17,11 +17,11 @@ from chartgen.files import replace_file
 from chartgen.kube.node_pool import NodePool
 from chartgen.programs import Progress, cache_dir
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import crds_of, start_controllers
+from chartgen.rehearsal.controllers import populated_plane
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.folders import cache_lock, is_alive
 from chartgen.rehearsal.processes import end_detached
-from chartgen.rehearsal.simulated_nodes import count_machines, create_machines
+from chartgen.rehearsal.simulated_nodes import count_machines
 
 # A kubeconfig without a cluster; a missing file would lead to the cluster of the surrounding pod.
 NOWHERE = Path(__file__).parent.parent / "data" / "no-sandbox.yaml"
@@ -84,9 +84,7 @@ def up(
         if _read(_state(name)):
             hint = f"use it, or end it with `chartgen sandbox down {name}`"
             raise UsageError(Problem(f"sandbox {name!r} is already running", hint=hint))
-        with ControlPlane(device_classes=device_classes, crds=crds_of(wanted), progress=progress) as plane:
-            start_controllers(plane, wanted, progress=progress)
-            create_machines(plane.cluster, pools, progress=progress)
+        with populated_plane(pools, wanted, device_classes, progress) as plane:
             if setup:
                 setup(plane)
             sandbox = Sandbox(

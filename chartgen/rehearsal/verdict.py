@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -184,7 +185,8 @@ def judge_release(
     """
     started = time.monotonic()
     while True:
-        verdict = wait_for_verdict(cluster, release, namespace=namespace, timeout=timeout, progress=progress)
+        watched = partial(wait_for_verdict, cluster, release, namespace=namespace, timeout=timeout, progress=progress)
+        verdict = _while_busy(watched, timeout)
         if verdict.ok:
             break
         if progress:
@@ -193,13 +195,25 @@ def judge_release(
             keeps_up, unchecked = _starts(cluster, namespace, canary), []
         except ClusterError as error:
             keeps_up, unchecked = True, [f"it is not checked whether the simulation is only slow: {error}"]
-        after = look(cluster, release, namespace=namespace)
+        after = _while_busy(lambda: look(cluster, release, namespace=namespace), timeout)
         if after.reach > verdict.reach:
             continue  # it was only late
         known = replace(verdict, reasons=[*verdict.reasons, *unchecked])
         verdict = known if keeps_up else _overloaded(after, canary)
         break
     return replace(verdict, seconds=time.monotonic() - started)
+
+
+def _while_busy(read: Callable[[], Verdict], seconds: float) -> Verdict:
+    """Return what is read from an API server, which is asked again for some seconds while it does not answer."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return read()
+        except (ClusterError, MissingToolError) as error:
+            if not is_passing(error) or time.monotonic() > end:
+                raise
+        time.sleep(_INTERVAL)
 
 
 def _starts(cluster: Cluster, namespace: str, seconds: float) -> bool:
@@ -223,7 +237,7 @@ def _starts(cluster: Cluster, namespace: str, seconds: float) -> bool:
             raise
         return False
     finally:
-        with suppress(ClusterError):  # it may be refused too, and the Job goes with the namespace or the cluster
+        with suppress(ChartgenError):  # it may be refused too, and the Job goes with the namespace or the cluster
             cluster.delete(JOB, name, namespace)
     return True
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.kube import Object
+from chartgen.kube.node_pool import NodePool
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import cloud, devices, kueue, operators, volcano
+from chartgen.rehearsal.controllers import cloud, devices, kueue, operators
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.simulated_nodes import create_machines
 
-__all__ = ["crds_of", "start_controllers"]
+__all__ = ["crds_of", "populated_plane", "start_controllers"]
 
 _START: dict[str, Callable[[ControlPlane], None]] = {
     "cloud-kinds": cloud.start_kinds,
@@ -19,7 +23,7 @@ _START: dict[str, Callable[[ControlPlane], None]] = {
     "devices": devices.start,
     **{each.name: each.start for each in operators.OPERATORS},
     "kueue": kueue.start,
-    "volcano": volcano.start,
+    "volcano": operators.start_volcano,
 }
 
 
@@ -38,11 +42,30 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
     for name in sorted(wanted - set(_START)):
         raise UsageError(Problem(f"unknown controller {name!r}", hint=did_you_mean(name, _START)))
     plane.add_crds(crds_of(wanted))  # before any controller starts, which reads them at its start
-    for name, start in _START.items():
-        if name in wanted:
-            if progress:
-                progress(f"starting {name}")
-            start(plane)
+    if progress and wanted:
+        progress(f"starting {', '.join(name for name in _START if name in wanted)}")
+    with ThreadPoolExecutor() as threads:  # side by side, because each mostly waits
+        list(threads.map(lambda start: start(plane), (_START[name] for name in _START if name in wanted)))
+
+
+@contextmanager
+def populated_plane(
+    pools: Iterable[NodePool],
+    controllers: Iterable[str],
+    device_classes: tuple[str, ...] = (),
+    progress: Progress | None = None,
+) -> Iterator[ControlPlane]:
+    """Yield a new control plane with simulated machines and controllers, for the time of a `with` block.
+
+    Args:
+        controllers: Names for `start_controllers`.
+        device_classes: Device classes that Kueue counts, besides the usual ones.
+    """
+    wanted = tuple(controllers)
+    with ControlPlane(device_classes=device_classes, crds=crds_of(wanted), progress=progress) as plane:
+        create_machines(plane.cluster, pools, progress=progress)
+        start_controllers(plane, wanted, progress=progress)
+        yield plane
 
 
 def crds_of(names: Iterable[str]) -> list[Object]:

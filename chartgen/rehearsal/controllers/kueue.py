@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from chartgen.data.compatibility import lock
-from chartgen.kube import CRD, SECRET, Kind, Object
+from chartgen.kube import CRD, SECRET, Kind
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controllers.devices import CLASSES
-from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane, namespace_object
 from chartgen.rehearsal.processes import answers
 
 _NAMESPACE, _SERVICE, _SECRET_NAME = "kueue-system", "kueue-webhook-service", "kueue-webhook-server-cert"
@@ -42,7 +42,7 @@ def start(plane: ControlPlane) -> None:
     client = webhooks.serve_by_service(_NAMESPACE, _SERVICE)
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": _NAMESPACE, "name": _SECRET_NAME}}
     service = webhooks.loopback_service(_NAMESPACE, _SERVICE)
-    plane.cluster.apply([webhooks.namespace_object(_NAMESPACE), service, secret])
+    plane.cluster.apply([namespace_object(_NAMESPACE), service, secret])
 
     def command(ports: Sequence[int]) -> list[str | Path]:
         _apply_webhooks(plane, client(ports[0]))
@@ -73,7 +73,7 @@ def _settings(ports: Sequence[int], folder: Path, classes: Iterable[str]) -> dic
         "webhook": {"host": "127.0.0.1", "port": ports[0], "certDir": str(folder)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": True},
-        "clientConnection": {"qps": 300, "burst": 500},
+        "clientConnection": {"qps": 2000, "burst": 4000},
         "resources": {"deviceClassMappings": mapped},
         "integrations": {"frameworks": [*_FRAMEWORKS, *(row["framework"] for row in lock()["integrations"])]},
     }
@@ -84,15 +84,14 @@ def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
     for plural in _CONVERTED:
         change = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
         plane.cluster.patch(CRD, f"{plural}.kueue.x-k8s.io", change)
-    webhooks.apply_webhooks(plane, "kueue", client, _leave_out_system_pods)
-
-
-def _leave_out_system_pods(configuration: Object) -> None:
-    """Leave system pods out, as its installer does, so that a stuck Kueue cannot block them."""
-    for each in configuration["webhooks"]:
+    found = webhooks.webhooks_of("kueue")
+    webhooks.redirect(found, client)
+    # System pods are left out, as by its installer, so that a stuck Kueue cannot block them.
+    for each in (webhook for configuration in found for webhook in configuration["webhooks"]):
         if any(resource in _POD_OWNERS for rule in each["rules"] for resource in rule["resources"]):
             system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", _NAMESPACE]}
             each["namespaceSelector"] = {"matchExpressions": [system]}
+    plane.cluster.apply(found)
 
 
 def _has_certificate(plane: ControlPlane, folder: Path) -> bool:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chartgen.kube import JOBSET, PYTORCHJOB, TRAINING_RUNTIME, Kind, Object
+from chartgen.helm.yaml import load
+from chartgen.kube import JOBSET, PYTORCHJOB, TRAINING_RUNTIME, VOLCANO_JOB, VOLCANO_QUEUE, Kind, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
-from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane, namespace_object
 from chartgen.rehearsal.processes import answers
 
 _API = ("--kube-api-qps=300", "--kube-api-burst=500")
@@ -32,14 +33,15 @@ class Operator:
     """A controller of runs.
 
     Args:
-        arguments: Its arguments, with {kubeconfig}, {config}, {webhook} and {health} for files and ports.
+        arguments: Its arguments, with {kubeconfig}, {config}, {folder}, {webhook} and {health} for files and ports, and
+            {paths} of its webhooks.
         namespace: The namespace that it expects.
         variables: Its environment, with {kubeconfig}, {folder} and {health}.
-        probe: A kind and an object of it that its webhooks accept; None without webhooks.
+        probe: A kind and an object of it that webhooks accept once it is ready; None without webhooks.
         certificates: The folder of its certificate, below its own.
         secret: The Secret that its certificate rotator fills, which is not used here; the rotator cannot be disabled.
         settings: Returns its configuration for the ports and its folder; None without a file.
-        health: The path by which it reports that it handles jobs.
+        health: The path by which it reports that it handles jobs; empty without one.
         change: Changes each of its webhook configurations.
     """
 
@@ -50,33 +52,37 @@ class Operator:
     probe: tuple[Kind, Object] | None = None
     certificates: str = "."
     secret: str = ""
-    settings: Callable[[Sequence[int], Path], dict[str, Any]] | None = None
+    settings: Callable[[Sequence[int], Path], Any] | None = None
     health: str = "readyz"
     change: Callable[[Object], None] = lambda _: None
 
     def start(self, plane: ControlPlane) -> None:
         """Start it and wait until it handles jobs, and its webhooks answer."""
         folder = plane.folder / self.name
-        client = webhooks.serve_by_url(plane, folder / self.certificates) if self.probe else None
+        client = webhooks.serve_by_url(plane, folder / self.certificates)
         place = {"namespace": self.namespace, "name": self.secret}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": place}
-        plane.cluster.apply([webhooks.namespace_object(self.namespace), *([secret] if self.secret else [])])
+        plane.cluster.apply([namespace_object(self.namespace), *([secret] if self.secret else [])])
 
         def command(ports: Sequence[int]) -> list[str | Path]:
+            found = webhooks.webhooks_of(self.name)
+            paths = [hook["clientConfig"]["service"]["path"] for each in found for hook in each["webhooks"]]
+            webhooks.redirect(found, client(ports[0]))
+            for configuration in found:
+                self.change(configuration)
+            plane.cluster.apply(found)
             config = plane.folder / f"{self.name}.json"
-            if client:
-                webhooks.apply_webhooks(plane, self.name, client(ports[0]), self.change)
             if self.settings:
                 config.write_text(json.dumps(self.settings(ports, folder)), "utf-8")
             words = {"config": config, "folder": folder, "webhook": ports[0], "health": ports[1]}
-            words["kubeconfig"] = plane.kubeconfig
+            words |= {"kubeconfig": plane.kubeconfig, "paths": ",".join(paths)}
             variables, arguments = (
                 [each.format(**words) for each in part] for part in (self.variables, self.arguments)
             )
             return ["env", *variables, engines.require(self.name), *arguments]
 
         def ready(ports: Sequence[int]) -> bool:
-            is_ready = answers(f"http://127.0.0.1:{ports[1]}/{self.health}")
+            is_ready = not self.health or answers(f"http://127.0.0.1:{ports[1]}/{self.health}")
             return is_ready and (self.probe is None or webhooks.accepts(plane, *self.probe))
 
         plane.processes.start(self.name, command, ports=2, ready=ready)
@@ -120,6 +126,13 @@ def _only_pytorch_jobs(configuration: Object) -> None:
         if any(PYTORCHJOB.plural in rule["resources"] for rule in webhook["rules"])
     ]
     configuration["webhooks"] = kept
+
+
+def _volcano_settings(_ports: Sequence[int], _folder: Path) -> Any:
+    key = "volcano-scheduler.conf"
+    installed = engines.engine_objects("volcano-webhook-manager", "install.json")
+    (text,) = (item["data"][key] for item in installed if item["kind"] == "ConfigMap" and key in item["data"])
+    return load(text, key).data
 
 
 _HEALTH = "--health-probe-bind-address=127.0.0.1:{health}"
@@ -170,3 +183,37 @@ OPERATORS = (
         variables=("KUBECONFIG={kubeconfig}",),
     ),
 )
+_VOLCANO = ("--kubeconfig={kubeconfig}", "--kube-api-qps=2000", "--kube-api-burst=2000")
+_VOLCANO_HEALTH = ("--leader-elect=false", "--enable-healthz", "--healthz-address=127.0.0.1:{health}")
+_TASK = {"name": "probe", "replicas": 1, "template": {"spec": _POD}}
+_VOLCANO_PARTS = (
+    Operator(
+        "volcano-webhook-manager",
+        (
+            *(*_VOLCANO, "--enabled-admission={paths}", "--listen-address=127.0.0.1", "--port={webhook}"),
+            "--webhook-url=https://127.0.0.1:{webhook}",  # required but unused: see the applied configuration
+            *("--tls-cert-file={folder}/tls.crt", "--tls-private-key-file={folder}/tls.key"),
+            "--ca-cert-file={folder}/tls.crt",
+        ),
+        "volcano-system",
+        probe=(VOLCANO_QUEUE, {"metadata": {"name": "probe"}, "spec": {}}),
+        health="",
+    ),
+    Operator("volcano-controller-manager", (*_VOLCANO, *_VOLCANO_HEALTH), "volcano-system", health="healthz"),
+    Operator(
+        "volcano-scheduler",
+        # every 200 ms instead of 1 s: a throw-away cluster should be fast
+        (*_VOLCANO, *_VOLCANO_HEALTH, "--scheduler-conf={config}", "--schedule-period=200ms", "--cache-dumper=false"),
+        "volcano-system",
+        # refused until the default queue is open
+        probe=(VOLCANO_JOB, {"metadata": {"name": "probe"}, "spec": {"minAvailable": 1, "tasks": [_TASK]}}),
+        settings=_volcano_settings,
+        health="healthz",
+    ),
+)
+
+
+def start_volcano(plane: ControlPlane) -> None:
+    """Start Volcano beside kube-scheduler: its admission, its controllers and its scheduler."""
+    for each in _VOLCANO_PARTS:
+        each.start(plane)

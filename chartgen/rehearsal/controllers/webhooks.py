@@ -14,11 +14,6 @@ from chartgen.rehearsal.controlplane import ControlPlane
 Client = Callable[[str], Object]
 
 
-def namespace_object(name: str) -> Object:
-    """Return the manifest of a namespace."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
 def serve_by_url(plane: ControlPlane, folder: Path) -> Callable[[int], Client]:
     """Put a certificate into a folder, and return a maker of client configurations for webhooks that serve with it.
 
@@ -42,25 +37,22 @@ def loopback_service(space: str, name: str) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def apply_webhooks(
-    plane: ControlPlane, engine: str, client: Client, change: Callable[[Object], None] = lambda _: None
-) -> None:
-    """Register an engine's webhooks.
+def webhooks_of(engine: str) -> list[Object]:
+    """Return the webhook configurations of an engine.
 
-    Their configurations have other names than the installer's, under which a certificate rotator would replace the
-    authority; Kueue's expects these.
+    They have other names than the installer's, under which a certificate rotator would replace the authority; Kueue's
+    expects these.
     """
-    found = engines.engine_objects(engine, "webhooks.json")
+    objects = [item for file in engines.engine(engine).data for item in engines.engine_objects(engine, file)]
+    found = [item for item in objects if item["kind"].endswith("WebhookConfiguration")]
     for configuration in found:
         configuration["metadata"] = {"name": f"{engine}-{configuration['metadata']['name']}"}
-        redirect(configuration, client)
-        change(configuration)
-    plane.cluster.apply(found)
+    return found
 
 
-def redirect(configuration: Object, client: Client) -> None:
+def redirect(configurations: list[Object], client: Client) -> None:
     """Replace the client configuration of each webhook, and keep its path."""
-    for webhook in configuration["webhooks"]:
+    for webhook in (webhook for each in configurations for webhook in each["webhooks"]):
         webhook["clientConfig"] = client(webhook["clientConfig"]["service"]["path"])
 
 
