@@ -41,14 +41,17 @@ def packed_code(folder: Path, program: Path | None = None) -> str:
         program: The file in it that starts; default: __main__.py, main.py or train.py.
 
     Raises:
-        UsageError: The folder or its program is missing, has a link out of it, or is too large for a release.
+        UsageError: The folder or its program is missing, has a link to a folder or out of it, or is too large for a release.
     """
     if not folder.is_dir():
         raise UsageError(Problem("is not a folder", folder, hint="give the folder of your code"))
     root = folder.resolve()
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and _counts(path.relative_to(folder))]
-    if out := [path for path in files if not path.resolve().is_relative_to(root)]:
-        raise UsageError(Problem("is a link out of the folder of code", each, hint="copy the file") for each in out)
+    paths = [path for path in sorted(folder.rglob("*")) if _counts(path.relative_to(folder))]
+    files = [path for path in paths if path.is_file()]
+    links = {path: "a link to a folder or to nothing" for path in paths if path.is_symlink() and path not in files}
+    links |= {path: "a link out of the folder of code" for path in files if not path.resolve().is_relative_to(root)}
+    if links:
+        raise UsageError(Problem(f"is {what}", path, hint="copy what it leads to") for path, what in links.items())
     names = [path.relative_to(folder).as_posix() for path in files]
     wanted = {program.resolve(), (root / program).resolve()} if program else {root / name for name in _ENTRIES}
     entry = next((name for name, path in zip(names, files, strict=True) if path.resolve() in wanted), "")

@@ -70,7 +70,9 @@ def test_what_no_release_takes_is_refused_with_the_commands_that_upload_it(code:
 @pytest.mark.threat(1)
 def test_a_link_out_of_the_folder_is_refused(code: Path) -> None:
     (code / "secret").symlink_to("/etc/hostname")
-    with pytest.raises(UsageError, match="link out"):
+    (code / "ours").symlink_to(code.parent)
+    (code / "lost").symlink_to("nowhere")
+    with pytest.raises(UsageError, match=r"(?s)link to a folder.*link to a folder.*link out"):
         packed_code(code)
 
 
