@@ -1,4 +1,4 @@
-"""Lint every chart below a folder, and print what was found, by rule and level: the table of docs/explanation/lint.md.
+"""Lint every chart below a folder, and print the tables of docs/explanation/lint-public-charts.md.
 
 The folder holds one folder for each repository, named OWNER+NAME@COMMIT, as tests/data/public-charts.txt lists them.
 Results are kept in a file, one line for each chart, so that an interrupted run goes on where it was.
