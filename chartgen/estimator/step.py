@@ -1,6 +1,6 @@
 """The time of one training step: what each GPU calculates, moves through its memory, and sends to others.
 
-docs/explanation/prediction.md explains the formulas; data/speed.yaml contains the constants and their meaning.
+docs/explanation/step-time.md explains the formulas; data/speed.yaml contains the constants and their meaning.
 """
 
 from __future__ import annotations
