@@ -15,6 +15,7 @@ from chartgen.cli.metrics import metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "how-to" / "read-the-speed.md"
+LOGS = ROOT / "docs" / "reference" / "logs.md"
 
 
 def test_the_figures_of_the_page_are_printed_by_its_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,10 +27,10 @@ def test_the_figures_of_the_page_are_printed_by_its_commands(tmp_path: Path, mon
     assert shown == ["".join(f"{line}\n" for line in printed if line[0] != " ")]
 
 
-def test_every_option_of_the_page_exists() -> None:
+def test_every_option_of_the_pages_exists() -> None:
     known = {name for parameter in metrics.params for name in parameter.opts}
     foreign = {"--prefix", "--timestamps", "--data-binary"}  # of kubectl and curl
-    told = re.findall(r"--[a-z][a-z_-]+", PAGE.read_text())
+    told = re.findall(r"--[a-z][a-z_-]+", PAGE.read_text() + LOGS.read_text())
     assert {name for name in told if "_" not in name} - foreign - {"--file"} <= known
 
 
