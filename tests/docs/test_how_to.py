@@ -37,8 +37,9 @@ def test_the_index_lists_every_page() -> None:
 
 
 def test_the_manifests_for_flux_and_argo_cd_name_files_that_exist() -> None:
-    texts = [text for block in blocks(FOLDER / "gitops.md", "yaml") for text in block.split("---\n")]
-    items: list[Any] = [yaml.load(text, "gitops.md").data for text in texts]
+    pages = (FOLDER / "gitops.md", FOLDER / "argocd-health.md")
+    texts = [text for page in pages for block in blocks(page, "yaml") for text in block.split("---\n")]
+    items: list[Any] = [yaml.load(text, "a page").data for text in texts]
     found = {item["kind"]: item for item in items}
     assert list(found) == ["GitRepository", "HelmRelease", "Application", "ConfigMap"]
     flux = found["HelmRelease"]["spec"]["chart"]["spec"]
