@@ -41,7 +41,7 @@ def packed_code(folder: Path, program: Path | None = None) -> str:
         program: The file in it that starts; default: __main__.py, main.py or train.py.
 
     Raises:
-        UsageError: The folder or its program is missing, has a link to a folder or out of it, or is too large for a release.
+        UsageError: The folder or its program is missing; it is too large, or has a link to a folder or out of it.
     """
     if not folder.is_dir():
         raise UsageError(Problem("is not a folder", folder, hint="give the folder of your code"))
