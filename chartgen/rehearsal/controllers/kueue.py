@@ -84,7 +84,7 @@ def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
     for plural in _CONVERTED:
         change = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
         plane.cluster.patch(CRD, f"{plural}.kueue.x-k8s.io", change)
-    found = webhooks.webhooks_of("kueue")
+    found = webhooks.webhooks_of("kueue", "kueue-")
     webhooks.redirect(found, client)
     # System pods are left out, as by its installer, so that a stuck Kueue cannot block them.
     for each in (webhook for configuration in found for webhook in configuration["webhooks"]):

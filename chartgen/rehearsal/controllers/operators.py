@@ -43,6 +43,7 @@ class Operator:
         settings: Returns its configuration for the ports and its folder; None without a file.
         health: The path by which it reports that it handles jobs; empty without one.
         change: Changes each of its webhook configurations.
+        renames: Whether these get other names; not those that it reads itself.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Operator:
     settings: Callable[[Sequence[int], Path], Any] | None = None
     health: str = "readyz"
     change: Callable[[Object], None] = lambda _: None
+    renames: bool = True
 
     def start(self, plane: ControlPlane) -> None:
         """Start it and wait until it handles jobs, and its webhooks answer."""
@@ -65,7 +67,7 @@ class Operator:
         plane.cluster.apply([namespace_object(self.namespace), *([secret] if self.secret else [])])
 
         def command(ports: Sequence[int]) -> list[str | Path]:
-            found = webhooks.webhooks_of(self.name)
+            found = webhooks.webhooks_of(self.name, f"{self.name}-" if self.renames else "")
             paths = [hook["clientConfig"]["service"]["path"] for each in found for hook in each["webhooks"]]
             webhooks.redirect(found, client(ports[0]))
             for configuration in found:
@@ -198,6 +200,7 @@ _VOLCANO_PARTS = (
         "volcano-system",
         probe=(VOLCANO_QUEUE, {"metadata": {"name": "probe"}, "spec": {}}),
         health="",
+        renames=False,
     ),
     Operator("volcano-controller-manager", (*_VOLCANO, *_VOLCANO_HEALTH), "volcano-system", health="healthz"),
     Operator(

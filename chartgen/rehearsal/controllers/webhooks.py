@@ -37,16 +37,16 @@ def loopback_service(space: str, name: str) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def webhooks_of(engine: str) -> list[Object]:
+def webhooks_of(engine: str, prefix: str = "") -> list[Object]:
     """Return the webhook configurations of an engine.
 
-    They have other names than the installer's, under which a certificate rotator would replace the authority; Kueue's
-    expects these.
+    Args:
+        prefix: Before the installer's names, under which a certificate rotator would replace the authority.
     """
     objects = [item for file in engines.engine(engine).data for item in engines.engine_objects(engine, file)]
     found = [item for item in objects if item["kind"].endswith("WebhookConfiguration")]
     for configuration in found:
-        configuration["metadata"] = {"name": f"{engine}-{configuration['metadata']['name']}"}
+        configuration["metadata"] = {"name": f"{prefix}{configuration['metadata']['name']}"}
     return found
 
 
