@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from chartgen.errors import Problem, UsageError, did_you_mean
@@ -42,10 +41,11 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
     for name in sorted(wanted - set(_START)):
         raise UsageError(Problem(f"unknown controller {name!r}", hint=did_you_mean(name, _START)))
     plane.add_crds(crds_of(wanted))  # before any controller starts, which reads them at its start
-    if progress and wanted:
-        progress(f"starting {', '.join(name for name in _START if name in wanted)}")
-    with ThreadPoolExecutor() as threads:  # side by side, because each mostly waits
-        list(threads.map(lambda start: start(plane), (_START[name] for name in _START if name in wanted)))
+    for name, start in _START.items():
+        if name in wanted:
+            if progress:
+                progress(f"starting {name}")
+            start(plane)
 
 
 @contextmanager
