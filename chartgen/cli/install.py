@@ -60,14 +60,15 @@ def install(**options: Any) -> None:
 
 def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
+    from chartgen.checks import checked, raise_errors
     from chartgen.releases.kept_files import keep_files
 
     job: GivenJob = options["job"]
     where: GivenPlace = options["where"]
     chart = job.chart()
     values = _avoiding(chart, job.values, options["avoided"])
-    if action == "install":
-        values = checked_values(chart, values, warn=True)
+    if action == "install":  # an upgrade keeps files of the release, which is still to be read
+        raise_errors(checked(chart, values)[0])
     with where.open() as (cluster, place):
         with untouched():
             state = _state(action, cluster, place, options)
@@ -77,7 +78,7 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
                 if kept:
                     note(f"kept from revision {last.revision if last else 0}: {', '.join(kept)}")
                     chart = job.chart(values)
-                values = checked_values(chart, values, last.values if last else None, warn=True)
+            values = checked_values(chart, values, last.values if last else None, warn=True)
             action = action if last else "install"
             rollout = _prepare(action, cluster, place, chart, values, state, options)
             if options["dry_run"]:
