@@ -32,10 +32,17 @@ class MalformedError(ValueError):
 
 
 class Assignment(NamedTuple):
-    """One `key=value` of a flag; numbers among the keys are list indexes."""
+    """One `key=value` of a flag.
+
+    Args:
+        keys: Where the value goes; numbers are list indexes.
+        value: The value, with the type that the flag gives it.
+        dangling: The flag ended at its `=`. Helm stores such an empty text, but not in a new list item.
+    """
 
     keys: Keys
     value: Plain
+    dangling: bool = False
 
 
 def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assignment]:
@@ -91,8 +98,10 @@ def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
     """Return a copy of the data with one assignment made; unchanged parts are shared.
 
     Raises:
-        MalformedError: The keys pass through a value that is not a map or list.
+        MalformedError: The keys pass through a value that is not a map or list, or the flag is unfinished.
     """
+    if assignment.dangling and _makes_item(data, assignment.keys):
+        raise MalformedError("ends without a value, and Helm would drop it; end it with a comma to set an empty text")
     return cast("dict[str, Plain]", _put(data, assignment.keys, assignment.value, ()))
 
 
@@ -106,12 +115,8 @@ class _Parser:
     def assignments(self) -> Iterator[Assignment]:
         while self._at < len(self._text):
             keys = self._keys()
-            if self._at < len(self._text) or self._is_json:
-                yield Assignment(keys, self._value())
-            elif isinstance(keys[-1], str) and any(isinstance(key, int) for key in keys):  # not in a new item
-                raise MalformedError("ends without a value, and Helm may drop it; end it with a comma for empty text")
-            else:
-                yield Assignment(keys, "")
+            dangling = self._at >= len(self._text) and not self._is_json
+            yield Assignment(keys, "" if dangling else self._value(), dangling)
 
     def _keys(self) -> Keys:
         keys: list[str | int] = []
@@ -209,6 +214,20 @@ def _put(node: Plain, keys: Keys, value: Plain, at: Keys) -> Plain:
 
 def _misfit(node: Plain, wanted: str, at: Keys) -> MalformedError:
     return MalformedError(f"{dotted(at)} is {type_name(node)}, not {wanted}; set {dotted(at)} as a whole")
+
+
+def _makes_item(data: Plain, keys: Keys) -> bool:
+    if isinstance(keys[-1], int):
+        return False
+    node = data
+    for key in keys[:-1]:
+        if isinstance(key, str):
+            node = node.get(key) if isinstance(node, dict) else None
+        elif isinstance(node, list) and key < len(node):
+            node = node[key]
+        else:
+            return True
+    return False
 
 
 def _refuse(word: str) -> Plain:

@@ -309,7 +309,8 @@ def _leaf_lines(node: Node, data: Plain, at: Keys, line: int) -> Iterator[tuple[
         return
     for name, value in _pairs(node):
         key = _key_text(name)
-        yield from _leaf_lines(value, data[key], (*at, key), name.start_mark.line + 1)
+        if key in data:  # what a merge (<<) refers to stands elsewhere
+            yield from _leaf_lines(value, data[key], (*at, key), name.start_mark.line + 1)
 
 
 def values_text(data: dict[str, Any], indent: int = 0) -> str:

@@ -169,7 +169,7 @@ def test_own_names_and_options_have_a_safe_form(own: dict[str, Any]) -> None:
 def test_nothing_is_said_of_a_model_that_nobody_described() -> None:
     layers = Values(values(nodes=1, args=["--batch=$(globalBatch)"]))
     facts, _ = facts_of_release(lab(), layers)
-    assert {"gpus", "machines", "gpu", "batch", "job"} == set(facts)
+    assert {"gpus", "machines", "gpu", "batch"} == set(facts)
     assert {found.rule for found in check(lab(), layers) if found.severity != "warning"} == {"memory-is-not-estimated"}
     plan = plan_release(lab(), layers, "my-run", "ml")
     assert (plan.parallelism, plan.batch, plan.gpus) == ({}, {}, 2)

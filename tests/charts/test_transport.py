@@ -397,9 +397,9 @@ def test_a_users_fragment_makes_a_promise_too(tmp_path: Path) -> None:
             "is not a regular expression: missing ), unterminated subpattern at position 0",
         ),
         ("transport: Slingshot\n", "", "has no transport to promise; name it"),
-        ("  reports: ['Using network cxi']\n", "", "the key 'reports' is missing"),
-        ("devices:", "count:", "unknown key 'count'"),
-        ("devices:", "links: [IB, ROCE]\n  devices:", "'ROCE' is not a link"),
+        ("  reports: ['Using network cxi']\n", "", "nccl.reports is missing; add it"),
+        ("devices:", "count:", 'unknown key "count" in nccl'),
+        ("devices:", "links: [IB, ROCE]\n  devices:", 'not "ROCE"; did you mean RoCE?'),
         ("devices:", "links: [IB]\n  device: mlx5\n  devices:", "counts the adapters a second time"),
     ],
 )

@@ -60,9 +60,9 @@ def killed_after(run: Run, steps: int, rank: int, root: Path) -> tuple[int, floa
 
 
 def test_a_run_that_is_killed_ends_with_the_same_weights(tmp_path: Path) -> None:
+    needs(2)
     import torch
 
-    needs(2)
     sizes = {"nodes": 1, "gpusPerNode": 2, "steps": STEPS, "checkpoint": {"enabled": True, "interval": INTERVAL}}
     program = {"program": str(megatron()), "config": {**PLAIN, "deterministic-mode": True}}
     exact = {"parallelism": {"distributedOptimizer": False}, "env": EXACT, "launchers": {"megatron-lm": program}}
