@@ -68,10 +68,6 @@ def test_a_misspelled_helper_is_reported_with_the_one_that_is_meant(tmp_path: Pa
     [
         ("{{ .Values.model.layrs | quote }}", "{{ .Values.model.layers | quote }}"),
         ("{{ .Values.mine.prefx | quote }}", "{{ .Values.mine.prefix | quote }}"),
-        (
-            "{{- with .Values.mine }}{{ .prefx | quote }}{{ end }}",
-            "{{- with .Values.mine }}{{ .prefix | quote }}{{ end }}",
-        ),
     ],
 )
 def test_a_misspelled_value_is_reported_where_nothing_is_printed(read: str, right: str, tmp_path: Path) -> None:
