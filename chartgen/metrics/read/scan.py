@@ -22,8 +22,8 @@ _HEAD = 1 << 14
 _REACH = 1 << 25
 # More steps than any run has; longer numbers do not fit into a column.
 _STEPS = 10**18
-# Fewer lines take less time one by one than to learn their form.
-_FEW = 100
+# Fewer lines take less time one by one than to learn their form: in a log of one block, and of any block.
+_FEW, _FEWEST = 100, 10
 # Shown characters of an unreadable line.
 _SHOWN = 100
 # Longer than any relevant line, except objects and lists of numbers.
@@ -83,7 +83,8 @@ class Scanner:
         forms: dict[str, Form | None] = {}
         for family, group in groupby(self._find(block), key=itemgetter(2)):
             places, form = list(group), self._reader(family).form
-            many = self._many([block[start : end + 1] for start, end, _ in places], family, form) if form else []
+            lines = [block[start : end + 1] for start, end, _ in places] if form else []
+            many = self._many(lines, family, form, first=self.size == len(block)) if form else []
             events += many or self._each(block, family, places)
             forms[family] = form if many else None
         known = [(family, form) for family, form in forms.items() if form]
@@ -124,10 +125,9 @@ class Scanner:
             events += found
         return events
 
-    @staticmethod
-    def _many(lines: list[bytes], family: str, form: Form) -> list[Found]:
+    def _many(self, lines: list[bytes], family: str, form: Form, *, first: bool) -> list[Found]:
         """Read many lines at once; nothing when they must be read one by one."""
-        if len(lines) < _FEW:
+        if len(lines) < (_FEW if first else _FEWEST):
             return []
         text = b"".join(lines)
         rows, others = form.match(text)

@@ -133,7 +133,9 @@ class Track:
 
     def _put(self, index: int, columns: Mapping[str, Sequence[float]]) -> None:
         for name, values in columns.items():
-            self.columns.setdefault(name, Column()).put(index, values)
+            if name not in self.columns:
+                self.columns[name] = Column()
+            self.columns[name].put(index, values)
             if not -_LARGEST < sum(values) < _LARGEST:
                 self._mark(name, [index + at for at, value in enumerate(values) if not abs(value) < _LARGEST])
 
