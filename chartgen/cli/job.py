@@ -70,6 +70,11 @@ class GivenJob:
         return library(self.path)
 
     @cached_property
+    def _read(self) -> Chart | None:
+        """Return the chart that the arguments name, which may be at a remote address; None for a target."""
+        return _read_chart(self.target)
+
+    @cached_property
     def values(self) -> Values:
         """Return the values as layers: presets, files, flags, the user's own program."""
         from chartgen.helm.values import load_values, override
@@ -107,8 +112,7 @@ class GivenJob:
         from chartgen.composer.presets import preset_layers
         from chartgen.errors import Problem, UsageError
 
-        chart = _read_chart(self.target)
-        target = origin_of(chart).name if chart else self.target
+        target = origin_of(self._read).name if self._read else self.target
         if not target:
             raise UsageError(Problem("--preset needs a target", hint="add --target, or pass the preset's file with -f"))
         opened = self.library
@@ -134,8 +138,8 @@ class GivenJob:
         from chartgen.composer.composed import composed_chart
         from chartgen.composer.origin import identified
 
-        if chart := _read_chart(self.target):
-            return identified(chart, self.library)
+        if self._read:
+            return identified(self._read, self.library)
         return composed_chart(composer, choose(_load_target(self.target, self.library)), self.workload)
 
     def checked(self) -> tuple[Chart, Values]:
