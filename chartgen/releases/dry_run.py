@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 
 from chartgen.errors import Problem
@@ -15,6 +16,8 @@ from chartgen.releases.state import State
 _HELM = "helm"  # the field manager of Helm 4 (pkg/kube/client.go)
 _CONFLICT = re.compile(r'conflicts? with "(?P<manager>[^"]+)"[^:]*:(?P<fields>.*)', re.DOTALL)
 _QUOTA = "exceeded quota"
+_NO_ACCOUNT_YET = re.compile(r"service account \S+/default: ")  # a new namespace gets it from a controller, moments later
+_ATTEMPTS, _PAUSE = 10, 0.5  # seconds
 
 
 def dry_run_refusals(
@@ -34,13 +37,25 @@ def dry_run_refusals(
         problems += _refusals(cluster, item, state)
         for kind, child in _children(whole, state.namespace):
             try:
-                cluster.create(kind, child, dry_run=True)
+                _try(cluster, kind, child)
             except ClusterError as error:
                 if not (makes_room and _QUOTA in str(error)):
                     refusal = _problem(f"{kind.name} of {item['kind']} {item['metadata']['name']}", error)
                     hint = "the run would be accepted and never start; correct the values"
                     problems.append(Problem(refusal.message, hint=hint))
     return list(dict.fromkeys(problems))
+
+
+def _try(cluster: Cluster, kind: Kind, child: Object) -> None:
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            cluster.create(kind, child, dry_run=True)
+        except ClusterError as error:
+            if not left or not _NO_ACCOUNT_YET.search(str(error)):
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
 
 
 def _refusals(cluster: Cluster, item: Object, state: State) -> Iterator[Problem]:

@@ -239,6 +239,7 @@ def test_a_machine_that_does_not_answer_is_said_once(kubelet: Kubelet, started: 
     following = Following(plane.cluster, "away")
     following.has("before")
     kubelet.close()
+    wait_for(lambda: following.said, what="that the log is missed", timeout=180)
     time.sleep(3)
     kubelet.open()
     kubelet.write(pod, "after", second=60)

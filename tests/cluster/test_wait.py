@@ -158,12 +158,14 @@ def test_following_prints_changes_and_ends_with_the_run(run: Any, proxy: Proxy) 
     run(brief("walk", 15))
     with followed(proxy.kubeconfig, "walk", stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
+        assert running.stderr is not None
         before = ""
         for line in iter(running.stdout.readline, ""):
             before += line
             if "1 of 1 pods ready" in line:
                 break
         proxy.cut()
+        lost = running.stderr.readline()
         time.sleep(4)
         proxy.mend()
         rest, errors = running.communicate(timeout=180)
@@ -174,7 +176,7 @@ def test_following_prints_changes_and_ends_with_the_run(run: Any, proxy: Proxy) 
     assert "running; 1 of 1 pods ready" in plain
     assert len(plain) == len(set(plain))
     assert re.search(r"^walk: finished \d+ s ago$", output, re.MULTILINE)
-    assert errors == "> the cluster does not answer, trying again\n> the cluster answers again\n"
+    assert (lost, errors) == ("> the cluster does not answer, trying again\n", "> the cluster answers again\n")
 
 
 def test_a_run_that_is_being_replaced_does_not_end_the_wait(run: Any, machines: ControlPlane) -> None:

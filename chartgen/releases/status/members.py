@@ -218,7 +218,7 @@ def _processes(program: dict[str, Any], gpus_of_pod: int) -> int:
 
 
 def _start(container: dict[str, Any]) -> str:
-    return str(container.get("state", {}).get("running", {}).get("startedAt", ""))
+    return str(container.get("state", {}).get("running", {}).get("startedAt") or "")  # Go prints an unset time as null
 
 
 def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str) -> Iterator[End]:
