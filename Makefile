@@ -196,6 +196,7 @@ clean: ## remove the virtual environment, build results and caches (not the engi
 # Cleared when the pins change, so that a removed package is not imported by accident.
 $(RUNTIME): requirements/build.txt requirements/runtime.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("$(PYTHON) is Python %d.%d, chartgen needs 3.10 or newer; try make PYTHON=python3.12" % sys.version_info[:2])'
+	@! test -L $(VENV) || { echo "$(VENV) is a link, and this would empty what others use; make it in its own folder" >&2; exit 1; }
 	@echo "Creating $(VENV) and installing what chartgen needs"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(HASHED) -r requirements/build.txt
