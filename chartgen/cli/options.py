@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -236,3 +237,25 @@ def _teams(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     if wrong := next((each for each, (name, _, file) in zip(given, parted, strict=True) if not (name and file)), None):
         raise click.BadParameter(f"{wrong!r} is not NAMESPACE=FILE")
     return {name: load_values([Path(file)]) for name, _, file in parted}
+
+
+def build_option(command: Command) -> Command:
+    """Add `--no-build`; it reaches the command as `may_build`, which asks at most once, on a terminal only."""
+
+    @wraps(command)
+    def run(*, no_build: bool, **options: Any) -> Any:
+        answers = [False] if no_build else []
+
+        def may_build(names: list[str]) -> bool:
+            answers.extend([] if answers else [_agrees(names)])
+            return answers[0]
+
+        return command(may_build=may_build, **options)
+
+    words = "Exit 3 instead of building programs that cannot be downloaded."
+    return click.option("--no-build", is_flag=True, help=words)(run)
+
+
+def _agrees(names: list[str]) -> bool:
+    question = f"{', '.join(names)}: not here. Build what is missing? It takes minutes, once"
+    return not (sys.stdin.isatty() and sys.stderr.isatty()) or click.confirm(question, default=True, err=True)
