@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 
+import click
 import pytest
 from userlib import chartgen
 
@@ -399,9 +400,16 @@ def test_a_terminal_is_asked_once_before_a_build(command: list[str], tmp_path: P
 
 def test_an_agreement_to_build_counts_for_the_whole_command(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter((True, False))
-    monkeypatch.setattr(options, "_agrees", lambda _names: next(answers))
-    command = options.build_option(lambda may_build: [may_build(["helm"]), may_build(["kueue"])])
-    assert [command(no_build=False), command(no_build=True)] == [[True, True], [False, False]]
+    monkeypatch.setattr("click.confirm", lambda *_, **_of: next(answers))
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+
+    @click.command()
+    @options.build_option
+    def command(may_build: engine_download.MayBuild) -> list[bool]:
+        return [may_build(["helm"]), may_build(["kueue"])]
+
+    assert command.main([], standalone_mode=False) == [True, True]
 
 
 def test_a_server_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch, mirror: Files) -> None:

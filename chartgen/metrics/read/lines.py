@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import IO, cast
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 
@@ -57,7 +59,7 @@ def read_blocks(place: str) -> Iterator[bytes]:
     try:
         with _open(place) as read:
             yield from split_blocks(iter(lambda: read(BLOCK), b""), place)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         text = (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")
         raise ChartgenError(Problem(f"cannot be read: {text}", place)) from error
 
@@ -93,19 +95,13 @@ def _open(place: str) -> Iterator[Callable[[int], bytes]]:
         yield sys.stdin.buffer.read
         return
     with Path(place).open("rb") as stream:
-        if stream.seekable() and is_packed(stream):
-            import gzip
-            import zlib
-
-            with gzip.open(stream) as unpacked:
-                try:
-                    yield unpacked.read
-                except zlib.error as error:
-                    raise OSError(str(error)) from error
-        else:
-            yield stream.read
+        yield unpacked(stream).read
 
 
-def is_packed(stream: BufferedReader) -> bool:
-    """Report whether a stream, at its start, is compressed with gzip."""
-    return stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
+def unpacked(stream: BufferedReader) -> IO[bytes]:
+    """Return a stream without its compression by gzip, if it has one."""
+    if stream.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
+        return stream
+    import gzip
+
+    return cast(IO[bytes], gzip.GzipFile(fileobj=stream))

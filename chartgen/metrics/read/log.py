@@ -221,18 +221,14 @@ def _logs_at(place: str, own: LinePatterns | None) -> Iterator[Log]:
     if not place.endswith((".tgz", ".tar.gz", ".tar", ".zip")):
         yield read_log(place, own)
         return
-    from chartgen.metrics.read.archives import UNREADABLE, read_members
+    from chartgen.metrics.read.archives import DAMAGED, read_members
 
     try:
         with Path(place).open("rb") as archive:
-            for name, stream in read_members(place, archive):
-                if is_events(name):
-                    yield _read_events(name, stream)
-                else:
-                    yield _read(name, split_blocks(iter(partial(stream.read, BLOCK), b""), name), own)
-    except UNREADABLE as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".") or "it is damaged"
-        raise ChartgenError(Problem(f"cannot be read: {reason}", place)) from None
+            for path, stream in read_members(place, archive):
+                yield _read_stream(f"{place}:{path}", stream, own)
+    except (OSError, EOFError, *DAMAGED) as error:
+        raise ChartgenError(Problem(f"cannot be read: {str(error).rstrip('.') or 'it is damaged'}", place)) from None
 
 
 def read_streams(streams: Iterable[tuple[str, Iterable[bytes]]], own: LinePatterns | None = None) -> Log:
@@ -253,13 +249,15 @@ def _of_one_run(logs: list[Log]) -> Log:
 
 def read_log(place: str, own: LinePatterns | None = None) -> Log:
     """Read one file, or standard input, as `read_logs` does."""
-    if place != STDIN and is_events(place):
-        with Path(place).open("rb") as stream:
-            return _read_events(place, stream)
-    return _read(place, read_blocks(place), own)
+    if place == STDIN or not is_events(place):
+        return _read(place, read_blocks(place), own)
+    with Path(place).open("rb") as stream:
+        return _read_stream(place, stream, own)
 
 
-def _read_events(name: str, stream: IO[bytes]) -> Log:
+def _read_stream(name: str, stream: IO[bytes], own: LinePatterns | None) -> Log:
+    if not is_events(name):
+        return _read(name, split_blocks(iter(partial(stream.read, BLOCK), b""), name), own)
     from chartgen.metrics.read.readers import tensorboard
 
     collector = Collector(name)
