@@ -39,7 +39,13 @@ class FolderCommand(click.Command):
             if len(words) < len(named) and not (words and _is_target(str(words[0]), options.get("path") or ())):
                 ctx.meta[_TARGET] = target
                 args = [target, *args]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            if not (error.param and error.param.name == "release" and (word := ctx.params.get("target"))):
+                raise
+            hint = "write TARGET RELEASE; `chartgen status` prints the charts of releases"
+            raise click.UsageError(f"of TARGET and RELEASE there is only {word!r}; {hint}", ctx) from None
 
 
 def _is_target(word: str, path: tuple[str, ...]) -> bool:
@@ -108,6 +114,8 @@ class GivenJob:
         target = context.meta.get(_TARGET)
         words = {"target": target and [target], "preset": taken.get("preset_names"), "values": taken.get("files")}
         if shown := ", ".join(f"{key} {' '.join(map(str, names))}" for key, names in words.items() if names):
+            if not {*settings.values} <= {*taken.get("files", ()), *self.options["files"]}:
+                shown += f"; not values {' '.join(map(str, settings.values))}, as -f is given"
             note(f"from {SETTINGS}: {shown}")
         return taken
 
@@ -220,9 +228,14 @@ def _own_program(code: Path | None, program: Path | None) -> tuple[str, str]:
 
         given, name, text = f"--code {code}", "code.py", packed_code(code, program)
     elif program:
+        from chartgen.composer.code_folder import LARGEST
+        from chartgen.errors import Problem, UsageError
         from chartgen.helm.values import file_text
 
         given, name, text = f"--program-file {program}", program.name, file_text(str(program))
+        if (size := len(text.encode())) > LARGEST:
+            problem = f"has {size:,} bytes, and a release has room for {LARGEST:,}"
+            raise UsageError(Problem(problem, program, hint="--code FOLDER packs the files of a folder"))
     else:
         return "", ""
     torchrun = {"program": f"/etc/chartgen/{name}", "files": {name: text}}
