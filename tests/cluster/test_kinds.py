@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import has
+from kubelet import kubelet_of
 from selection import HELMS
 
 from chartgen.composer.assembly import compose
@@ -24,6 +26,10 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import look, wait_for_verdict
 from chartgen.releases.status.failure import restarts as restarts_of
+from chartgen.releases.status.members import member
+from chartgen.releases.status.readout import read_readout
+from chartgen.releases.status.spares import Spares, TakeOver
+from chartgen.releases.status.text import describe_readout
 
 CHARTS = Path(__file__).parents[2] / "charts"
 # Chart, or target and workload kind -> the kind of its runs.
@@ -177,6 +183,47 @@ def test_a_run_outlives_as_many_machines_as_it_has_spares(release: Callable[...,
     assert final_state(found.run()) == ""
     found.end(other, "Failed")
     wait_for(lambda: final_state(found.run()) == "Failed", what="that the run has failed", timeout=180)
+
+
+# Of nvidia-resiliency-ext v0.6.0, fault_tolerance/ft_rendezvous_barrier.py; the check of the network meets first.
+MEETS = "The node 'a_1' attempts to join the next round of the rendezvous '{}'."
+ASSIGNED = "Assigned active rank {} (round={})"
+JOINED = "The node 'a_1' has joined the rendezvous '{}' as rank {} in a world of size 2."
+
+
+def joins(name: str, rank: int, number: int) -> list[str]:
+    """Return what ft_launcher logs when a machine begins to train in a round."""
+    return [ASSIGNED.format(rank, number), JOINED.format(name, rank)]
+
+
+@WITH_SPARES
+def test_status_names_the_spare_and_whose_place_it_took(release: Callable[..., Release], target: str) -> None:
+    found = release(target, "helm", "--set", SPARE)
+    place = (found.plane.cluster, "my-run", found.namespace)
+    pods = sorted(found.pods(), key=lambda pod: member(pod).index or 0)
+    first, lost, spare = (pod["metadata"]["name"] for pod in pods)
+    with kubelet_of(found.plane, [pod["spec"]["nodeName"] for pod in pods]) as kubelet:
+        for rank, pod in enumerate((first, lost)):
+            kubelet.write(pod, MEETS.format("run-transport"), *joins("run-transport", rank, 0))
+        kubelet.write(spare, MEETS.format("run-transport"))
+        assert read_readout(*place).spares == Spares(1, unknown=has("1 2"))
+        for pod in (first, lost, spare):
+            kubelet.write(pod, MEETS.format("run"))
+        assert read_readout(*place).spares == Spares(1, unknown=has("meet"))
+        for rank, pod in enumerate((first, lost)):
+            kubelet.write(pod, *joins("run", rank, 0), "step")
+        assert read_readout(*place).spares == Spares(1, (spare,))
+        found.end(pods[1], "Failed")
+        kubelet.write(first, MEETS.format("run"), *joins("run", 0, 1), *["step"] * 100)
+        kubelet.write(spare, *joins("run", 1, 1), *["step"] * 100)
+        wait_for(lambda: look(place[0], place[1], namespace=place[2]).running == 2, what="the loss", timeout=180)
+        after = read_readout(*place)
+        assert (after.phase, after.spares) == ("running", Spares(1, (), (TakeOver(spare, lost),)))
+        assert after.failure
+        assert after.failure.pod == lost
+        assert f"{spare} took the place of {lost}" in describe_readout(after)
+        kubelet.close()
+        assert read_readout(*place).spares == Spares(1, unknown=has(f"unknown log {first}"))
 
 
 @WITH_SPARES
