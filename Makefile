@@ -102,6 +102,10 @@ threats: $(RUNTIME) ## write the tests with the mark `threat` into the table of 
 pictures: $(CHARTGEN) ## draw the pictures of docs/explanation/how-it-works.md
 	$(PROGRAM)/pictures.py
 
+.PHONY: gallery
+gallery: $(CHARTGEN) ## plan every preset on every target again, for docs/reference/gallery.md (a minute)
+	$(PROGRAM)/gallery_page.py
+
 .PHONY: packages
 packages: $(CHARTGEN) ## package every chart into dist/charts, for a release or a registry; HELM=PROGRAM, SIGN="--sign --key NAME ..."
 	$(HELM) package charts/*/ --destination dist/charts $(SIGN)
