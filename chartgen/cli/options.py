@@ -84,11 +84,17 @@ def _checked(_ctx: click.Context, _param: click.Parameter, release: str | None) 
     return release
 
 
-def checked_namespace(_context: click.Context, _option: click.Parameter, name: str) -> str:
+def _as_namespace(_context: click.Context, _option: click.Parameter, name: str) -> str:
     """Reject a name that no namespace can have."""
     if name and not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
         raise click.BadParameter(f"{name!r} cannot be a namespace; use lower-case letters, digits and '-'")
     return name
+
+
+def namespace_option(default: str, words: str) -> Callable[[Command], Command]:
+    """Return `--namespace`, which takes only what a namespace can be called."""
+    names = ("-n", "--namespace")
+    return click.option(*names, default=default, show_default=bool(default), callback=_as_namespace, help=words)
 
 
 target_argument = click.argument("target", shell_complete=complete_target)
@@ -163,9 +169,7 @@ def place_options(command: Command) -> Command:
         return command(where=GivenPlace(context, namespace), **options)
 
     run = click.option("--context", default=None, help="Kubeconfig context; default: the current one.")(run)
-    return click.option(
-        "-n", "--namespace", default="", callback=checked_namespace, help="Namespace; default: the context's."
-    )(run)
+    return namespace_option("", "Namespace; default: the context's.")(run)
 
 
 def _set_option(flag: str, name: str, metavar: str, meaning: str) -> Callable[[Command], Command]:
@@ -197,7 +201,7 @@ _OF_JOBS = (
         "--code",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="FOLDER",
-        help="Folder of your own program, which goes with the run; starts its main.py or train.py, or --program-file in it.",
+        help="Folder of your own program, which goes with the run; its main.py or train.py starts, or --program-file.",
     ),
     click.option(
         "--program-file",

@@ -11,8 +11,8 @@ from chartgen.cli.job import FolderCommand, GivenJob
 from chartgen.cli.options import (
     PATIENCE,
     build_option,
-    checked_namespace,
     job_options,
+    namespace_option,
     output_option,
     target_argument,
     team_option,
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 @target_argument
 @job_options
 @click.option("--release", default="rehearsal", show_default=True, help="Release name.")
-@click.option(
-    *("-n", "--namespace"),
-    default="default",
-    show_default=True,
-    callback=checked_namespace,
-    help="Its namespace, such as a team's.",
-)
+@namespace_option("default", "Its namespace, such as a team's.")
 @click.option(
     "--machines", type=click.IntRange(min=0), help="Simulated machines; default: as many as the run asks for."
 )

@@ -189,7 +189,7 @@ def test_a_baseline_is_drawn_over_the_run_in_picture_and_report(folder: Path) ->
     drawn = ("--plot", "run.svg", "--report", "run.html", "--output", "json")
     assert metrics("run.log", *MODEL, *drawn).exit_code == 0
     alone = (folder / "run.svg").read_text()
-    both = ("--baseline", "before.log", "--baseline", "older.log")
+    both = ("--baseline", str(folder / "before.log"), "--baseline", "older.log")
     assert metrics("run.log", *MODEL, *both, *drawn).exit_code == 0
     picture, page = (folder / "run.svg").read_text(), (folder / "run.html").read_text()
     assert 'class="other' not in alone
@@ -198,6 +198,7 @@ def test_a_baseline_is_drawn_over_the_run_in_picture_and_report(folder: Path) ->
         assert "before.log" in text
         assert "older.log" in text
         assert "% below before.log" in text
+    assert str(folder) not in picture  # which would be cut at its edge
 
 
 def test_a_run_of_the_same_log_is_a_baseline(folder: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
@@ -57,8 +58,9 @@ def read_blocks(place: str) -> Iterator[bytes]:
         ChartgenError: It is unreadable, truncated within gzip, or not text.
     """
     try:
-        with _open(place) as read:
-            yield from split_blocks(iter(lambda: read(BLOCK), b""), place)
+        with nullcontext(sys.stdin.buffer) if place == STDIN else Path(place).open("rb") as stream:
+            plain = stream if place == STDIN else unpacked(cast(BufferedReader, stream))
+            yield from split_blocks(iter(partial(plain.read, BLOCK), b""), place)
     except (OSError, EOFError, zlib.error) as error:
         text = (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")
         raise ChartgenError(Problem(f"cannot be read: {text}", place)) from error
@@ -86,16 +88,6 @@ def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]
             raise ChartgenError(Problem(problem, place, hint="name the program's text log"))
     if last := b"".join(rest):
         yield last if last.endswith(b"\n") else last + b"\n"
-
-
-@contextmanager
-def _open(place: str) -> Iterator[Callable[[int], bytes]]:
-    """Return a function that reads some unpacked bytes of a log; a context manager."""
-    if place == STDIN:
-        yield sys.stdin.buffer.read
-        return
-    with Path(place).open("rb") as stream:
-        yield unpacked(stream).read
 
 
 def unpacked(stream: BufferedReader) -> IO[bytes]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Their times are seconds of an epoch, whatever the time zone of other lines, such as the first one and checkpoints.
 EPOCH = ("dllogger", "mlperf", "tensorboard")
 _ORDER = tuple(FAMILIES)
+_ARCHIVES = (".tgz", ".tar.gz", ".tar", ".zip")
 
 
 class Log:
@@ -218,8 +219,12 @@ def read_logs(places: Iterable[str], own: LinePatterns | None = None) -> Log:
 
 def _logs_at(place: str, own: LinePatterns | None) -> Iterator[Log]:
     """Yield the logs of a file: several of an archive."""
-    if not place.endswith((".tgz", ".tar.gz", ".tar", ".zip")):
-        yield read_log(place, own)
+    if place == STDIN or not (is_events(place) or place.endswith(_ARCHIVES)):
+        yield _read(place, read_blocks(place), own)
+        return
+    if not place.endswith(_ARCHIVES):
+        with Path(place).open("rb") as events:
+            yield _read_stream(place, events, own)
         return
     from chartgen.metrics.read.archives import DAMAGED, read_members
 
@@ -245,14 +250,6 @@ def read_streams(streams: Iterable[tuple[str, Iterable[bytes]]], own: LinePatter
 
 def _of_one_run(logs: list[Log]) -> Log:
     return join([log for log in logs if len(log.track)] or logs)
-
-
-def read_log(place: str, own: LinePatterns | None = None) -> Log:
-    """Read one file, or standard input, as `read_logs` does."""
-    if place == STDIN or not is_events(place):
-        return _read(place, read_blocks(place), own)
-    with Path(place).open("rb") as stream:
-        return _read_stream(place, stream, own)
 
 
 def _read_stream(name: str, stream: IO[bytes], own: LinePatterns | None) -> Log:
