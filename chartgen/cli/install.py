@@ -21,10 +21,13 @@ from chartgen.cli.output import note, show_plan
 from chartgen.cli.rollout import carry_out, confirm_losses, follow_options, show_preview, untouched
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
     from chartgen.kube import Cluster
     from chartgen.releases.helm_release import Place
+    from chartgen.releases.history import RevisionRecord
     from chartgen.releases.preflight import Diagnosis
     from chartgen.releases.rollout import Rollout
     from chartgen.releases.state import State
@@ -60,27 +63,29 @@ def install(**options: Any) -> None:
 
 def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
-    from chartgen.checks import checked, raise_errors
-    from chartgen.releases.kept_files import keep_files
+    from concurrent.futures import ThreadPoolExecutor
+
+    from chartgen.helm.manifests import render
 
     job: GivenJob = options["job"]
     where: GivenPlace = options["where"]
     chart = job.chart()
-    values = _avoiding(chart, job.values, options["avoided"])
+    values = given = _avoiding(chart, job.values, options["avoided"])
     if action == "install":  # an upgrade keeps files of the release, which is still to be read
-        raise_errors(checked(chart, values)[0])
-    with where.open() as (cluster, place):
+        values = checked_values(chart, given, warn=True)
+    with where.open() as (cluster, place), ThreadPoolExecutor(1) as pool:
+        shown = (options["release"], place.namespace)
+        # Helm renders while the cluster is read, and what judges the objects is loaded
+        rendering = pool.submit(render, chart, *shown, values.data, cluster.version) if action == "install" else None
         with untouched():
             state = _state(action, cluster, place, options)
-            last = state.last
-            if action == "upgrade":
-                values, kept = keep_files(values, last.values if last else {})
-                if kept:
-                    note(f"kept from revision {last.revision if last else 0}: {', '.join(kept)}")
-                    chart = job.chart(values)
-            values = checked_values(chart, values, last.values if last else None, warn=True)
-            action = action if last else "install"
-            rollout = _prepare(action, cluster, place, chart, values, state, options)
+            if rendering is None or state.last:  # sizes that chartgen chose stay
+                chart, values = _continued(job, chart, given, state.last, is_upgrade=action == "upgrade")
+                rendering = pool.submit(render, chart, *shown, values.data, cluster.version)
+            action = action if state.last else "install"
+            rollout = _prepare(
+                cluster, place, chart, values, state, action=action, rendering=rendering, options=options
+            )
             if options["dry_run"]:
                 show_preview(rollout, options["output"])
                 return
@@ -117,24 +122,43 @@ def _state(action: str, cluster: Cluster, place: Place, options: dict[str, Any])
     return state
 
 
-def _prepare(
-    action: str, cluster: Cluster, place: Place, chart: Chart, values: Values, state: State, options: dict[str, Any]
-) -> Rollout:
-    from concurrent.futures import ThreadPoolExecutor
+def _continued(
+    job: GivenJob, chart: Chart, values: Values, last: RevisionRecord | None, *, is_upgrade: bool
+) -> tuple[Chart, Values]:
+    """Return the chart and the checked values after a revision; an upgrade keeps its files."""
+    from chartgen.releases.kept_files import keep_files
 
-    from chartgen.helm.manifests import objects, render
+    before = last.values if last else None
+    if is_upgrade:
+        values, kept = keep_files(values, before or {})
+        if last and kept:
+            note(f"kept from revision {last.revision}: {', '.join(kept)}")
+            chart = job.chart(values)
+    return chart, checked_values(chart, values, before, warn=is_upgrade)
+
+
+def _prepare(
+    cluster: Cluster,
+    place: Place,
+    chart: Chart,
+    values: Values,
+    state: State,
+    *,
+    action: str,
+    rendering: Future[str],
+    options: dict[str, Any],
+) -> Rollout:
+    from chartgen.composer.origin import Foreign, origin_of
+    from chartgen.helm.manifests import objects
+    from chartgen.helm.program import load_runner
+    from chartgen.releases.plan import describe_plan, plan_objects
+    from chartgen.releases.rollout import prepare
 
     release = options["release"]
-    with ThreadPoolExecutor(1) as pool:
-        rendering = pool.submit(render, chart, release, place.namespace, values.data, cluster.version)
-        # what judges the objects is loaded while Helm renders them
-        from chartgen.composer.origin import Foreign, origin_of
-        from chartgen.releases.plan import describe_plan, plan_objects
-        from chartgen.releases.rollout import prepare
-
-        examine = None if options["force"] else _preflight()
-
-        rendered = objects(rendering.result())
+    examine = None if options["force"] else _preflight()
+    if not options["dry_run"]:
+        load_runner()
+    rendered = objects(rendering.result())
     # the meaning of third-party values is unknown, even if their keys have the same names
     is_ours = not isinstance(origin_of(chart), Foreign)
     if is_ours and (plan := plan_objects(chart, values, rendered, release, place.namespace)):

@@ -70,8 +70,8 @@ def render(
     """
     helm = find_helm()
     with written_chart(chart) as folder:
-        arguments = ["template", release, str(folder), "--namespace", namespace, "--values", "-"]
-        return helm.run([*arguments, "--kube-version", kube_version or KUBE_VERSION], to_json(values))
+        flags = ["--namespace", namespace, "--values", "-", "--kube-version", kube_version or KUBE_VERSION]
+        return helm.render(["template", *flags, "--", release, str(folder)], to_json(values))
 
 
 @contextmanager

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MINIMUM_VERSION = (3, 18)
 _TOO_NEW = (5,)
 _VERSIONS = "helm-versions"  # in the cache
+# Seconds for a render; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.
+RENDER_LIMIT = 60.0
 # Helm ends before Go's garbage collector earns its time: without it, a render takes half of the processor time. From
 # 1 GiB on, it collects.
 _GO = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
@@ -81,22 +83,21 @@ class Helm:
                 raise MissingToolError(unreachable_reason(stderr, match)) from None
             raise HelmError(stderr, error.stdout.decode(errors="replace")) from None
 
-    def render(self, arguments: Sequence[str], stdin: str, limit: float) -> str:
+    def render(self, arguments: Sequence[str], stdin: str) -> str:
         """Run a Helm command without a cluster, and end it when it takes too long.
 
-        Templates can loop for hours. This does not use pyhelm3, because a render ignores the signal that pyhelm3 sends.
+        This does not use pyhelm3: a render ignores the signal that it sends, and its import takes longer than a render.
         Charts may be untrusted, so Helm does not get the user's kubeconfig, home, plugins or proxy.
 
         Args:
             arguments: The command and its arguments, without the program; paths follow `--`.
-            limit: Seconds.
 
         Raises:
             HelmError: Helm failed, or took too long.
         """
-        ran = self._run_alone(arguments, limit, input=stdin.encode(), env=_ALONE)
+        ran = self._run_alone(arguments, RENDER_LIMIT, input=stdin.encode(), env=_ALONE)
         if ran is None:
-            raise HelmError(f"helm {arguments[0]} did not end within {limit:g} s")
+            raise HelmError(f"helm {arguments[0]} did not end within {RENDER_LIMIT:g} s")
         stdout, stderr = ran.stdout.decode(errors="replace"), bounded(ran.stderr).decode(errors="replace")
         if ran.returncode < 0 or "cannot allocate memory" in stderr[:TELLING]:
             raise HelmError(f"helm {arguments[0]} was ended: it took more memory or processor time than it may")
@@ -165,6 +166,11 @@ def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Hel
         found, needed = ".".join(map(str, version)), ".".join(map(str, MINIMUM_VERSION))
         raise MissingToolError(f"{executable} is Helm {found}, but {needed} or newer is needed; upgrade Helm")
     return Helm(executable, version, kubeconfig, context)
+
+
+def load_runner() -> None:
+    """Import what `Helm.run` needs, for a command that waits for something else meanwhile."""
+    import pyhelm3  # noqa: F401
 
 
 def find_program() -> Path | None:

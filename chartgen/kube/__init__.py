@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from chartgen.kube.http import ClusterError as ClusterError
     from chartgen.kube.http import Streams as Streams
     from chartgen.kube.http import is_passing as is_passing
+    from chartgen.kube.http import side_by_side as side_by_side
 
 # The client, which commands without a cluster do not load: `build` asks this package for quantities alone.
 _CLIENT = {
     **dict.fromkeys(("Cluster", "wait_for"), "cluster"),
-    **dict.fromkeys(("ClusterError", "Streams", "is_passing"), "http"),
+    **dict.fromkeys(("ClusterError", "Streams", "is_passing", "side_by_side"), "http"),
     "connect": "connection",
 }
 

@@ -223,7 +223,8 @@ class Cluster(Transport):
         params["fieldValidation"] = "Strict"
         if dry_run:
             params["dryRun"] = "All"
-        self._asked.clear()  # these may define an API
+        else:
+            self._asked.clear()  # these may define an API
         for item in sorted(objects, key=lambda item: _FIRST.get(item["kind"], 2)):
             kind, metadata = self.kind(item["apiVersion"], item["kind"]), item["metadata"]
             place = self._scope(kind, metadata.get("namespace") or namespace)

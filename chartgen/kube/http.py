@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _RETRIES = 3  # of reads, after the first answer: a long poll survives a lost connection
 _BUSY = 429  # Too Many Requests: the server has not started the request, so it may be sent again
 _PAUSE = 0.5  # minimum of seconds between two attempts
+_AT_ONCE = 4  # requests of one command: each connection costs two more round trips when it is made
 _LONGEST_LINE = 2**20  # bytes; a longer line is split, so that a program's output cannot fill the memory
 _PATIENCE = 30.0  # total seconds that a request waits at the server's request
 # Seconds for a whole answer, however slowly its bytes come: the server's own limit (kube-apiserver, --request-timeout).
@@ -260,6 +261,17 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
             rest = b""
     if rest:
         yield rest.decode("utf-8", "replace")
+
+
+def side_by_side(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Return what functions return that wait for the API server, called at the same time; raise the first's error."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        return [*pool.map(lambda call: call(), calls)]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupted command does not wait for answers
 
 
 def is_passing(error: ChartgenError) -> bool:

@@ -25,8 +25,6 @@ from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE
 NAMES = (LINT_RELEASE, LINT_NAMESPACE)
 # Helm's messages when a chart's own `fail`, `required` or schema rejects values.
 _ASKS = ("execution error at (", "meet the specifications of the schema")
-# Seconds; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.
-LIMIT = 60.0
 _HELM_LINE = re.compile(r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)", re.DOTALL)
 _OLD = " is deprecated in v"
 # Templates that include each other repeat this a thousand times before the relevant sentence.
@@ -167,7 +165,7 @@ class Renderer:
         flags += [] if self.schemas else ["--skip-schema-validation"]
         argv = [*command, *flags, "--", *words, str(self.folder.absolute())]
         try:
-            return self._renamed(self.helm.render(argv, to_json(values), LIMIT))
+            return self._renamed(self.helm.render(argv, to_json(values)))
         except HelmError as error:
             raise HelmError(self._renamed(error.stderr), self._renamed(error.stdout)) from None
 

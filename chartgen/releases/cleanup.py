@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.kube import CONFIG_MAP, INSTANCE_LABEL, Cluster, ClusterError, Kind, Object
+from chartgen.kube import CONFIG_MAP, INSTANCE_LABEL, Cluster, ClusterError, Kind, Object, side_by_side
 from chartgen.kube.run_kinds import api_kinds
 from chartgen.programs import Progress
 from chartgen.releases.history import is_owned
@@ -50,7 +51,7 @@ def remove_runs(
         cluster.delete_object(item, namespace=state.namespace, foreground=True)
     grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=30)
     deadline, reported, pause = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic(), _SHORTEST
-    while left := _left(cluster, state, runs, run):
+    while left := (runs or pods) and _left(cluster, state, runs, run):
         check()
         name = left[-1]["metadata"]["name"]
         if time.monotonic() > deadline:
@@ -74,8 +75,11 @@ def sweep_objects(cluster: Cluster, rendered: Iterable[Object], state: State) ->
     """
     rendered = list(rendered)
     wanted = {(item["kind"], item["metadata"]["name"]) for item in rendered}
-    for kind in _kinds(cluster, rendered, state):
-        for item in leftovers(cluster, kind, state):
+    kinds = _kinds(cluster, rendered, state)
+    for kind, found in zip(
+        kinds, side_by_side(partial(leftovers, cluster, kind, state) for kind in kinds), strict=True
+    ):
+        for item in found:
             name = item["metadata"]["name"]
             if (kind.name, name) in wanted or is_kept(item):
                 continue

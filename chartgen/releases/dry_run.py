@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from chartgen.errors import Problem
-from chartgen.kube import JOB, POD, QUEUE_LABEL, Cluster, ClusterError, Kind, Object
+from chartgen.kube import JOB, POD, QUEUE_LABEL, Cluster, ClusterError, Kind, Object, side_by_side
 from chartgen.kube.run_kinds import lacks_runtime, with_runtimes
 from chartgen.kube.workloads import find_workers
 from chartgen.releases.history import OWNER_ANNOTATION, is_owned
@@ -16,7 +17,7 @@ from chartgen.releases.state import State
 _HELM = "helm"  # the field manager of Helm 4 (pkg/kube/client.go)
 _CONFLICT = re.compile(r'conflicts? with "(?P<manager>[^"]+)"[^:]*:(?P<fields>.*)', re.DOTALL)
 _QUOTA = "exceeded quota"
-_NO_ACCOUNT_YET = re.compile(r"service account \S+/default: ")  # a new namespace gets it from a controller, moments later
+_NO_ACCOUNT_YET = re.compile(r"service account \S+/default: ")  # a controller makes it for a new namespace
 _ATTEMPTS, _PAUSE = 10, 0.5  # seconds
 
 
@@ -31,34 +32,32 @@ def dry_run_refusals(
     Args:
         makes_room: Whether another run of the release is removed first, so that a full quota does not matter.
     """
-    problems: list[Problem] = []
     rendered = list(rendered)
+    trials: list[partial[list[Problem]]] = []
     for item, whole in zip(rendered, with_runtimes(rendered), strict=True):
-        problems += _refusals(cluster, item, state)
-        for kind, child in _children(whole, state.namespace):
-            try:
-                _try(cluster, kind, child)
-            except ClusterError as error:
-                if not (makes_room and _QUOTA in str(error)):
-                    refusal = _problem(f"{kind.name} of {item['kind']} {item['metadata']['name']}", error)
-                    hint = "the run would be accepted and never start; correct the values"
-                    problems.append(Problem(refusal.message, hint=hint))
-    return list(dict.fromkeys(problems))
+        name = f"{item['kind']} {item['metadata']['name']}"
+        trials.append(partial(_refusals, cluster, item, state))
+        children = _children(whole, state.namespace)
+        trials += [partial(_refusals_of_child, cluster, *child, name, makes_room=makes_room) for child in children]
+    return list(dict.fromkeys(problem for problems in side_by_side(trials) for problem in problems))
 
 
-def _try(cluster: Cluster, kind: Kind, child: Object) -> None:
+def _refusals_of_child(cluster: Cluster, kind: Kind, child: Object, owner: str, *, makes_room: bool) -> list[Problem]:
     for left in reversed(range(_ATTEMPTS)):
         try:
             cluster.create(kind, child, dry_run=True)
         except ClusterError as error:
-            if not left or not _NO_ACCOUNT_YET.search(str(error)):
-                raise
-            time.sleep(_PAUSE)
-        else:
-            return
+            if left and _NO_ACCOUNT_YET.search(str(error)):
+                time.sleep(_PAUSE)
+                continue
+            if not (makes_room and _QUOTA in str(error)):
+                refusal = _problem(f"{kind.name} of {owner}", error)
+                return [Problem(refusal.message, hint="the run would be accepted and never start; correct the values")]
+        return []
+    raise AssertionError("unreachable")
 
 
-def _refusals(cluster: Cluster, item: Object, state: State) -> Iterator[Problem]:
+def _refusals(cluster: Cluster, item: Object, state: State) -> list[Problem]:
     name = f"{item['kind']} {item['metadata']['name']}"
     try:
         kind = cluster.kind(item["apiVersion"], item["kind"])
@@ -66,20 +65,19 @@ def _refusals(cluster: Cluster, item: Object, state: State) -> Iterator[Problem]
         if live is not None and not is_owned(live, state.release, state.namespace):
             owner = (live["metadata"].get("annotations") or {}).get(OWNER_ANNOTATION)
             whose = f"belongs to release {owner}" if owner else "was not made by Helm"
-            yield Problem(f"{name} exists already and {whose}", hint="choose another release name, or remove it")
-            return
+            return [Problem(f"{name} exists already and {whose}", hint="choose another release name, or remove it")]
         if live is not None and "deletionTimestamp" in live["metadata"]:
-            return  # removed before Helm acts
+            return []  # removed before Helm acts
         # Helm applies a release as it did before; new releases server-side.
         server_side = live is None or state.base is None or state.base.server_side
         cluster.apply([item], namespace=state.namespace, dry_run=True, manager=_HELM if server_side else "")
     except ClusterError as error:
-        if not lacks_runtime(str(error)):  # which this release creates
-            yield _problem(name, error)
-        return
+        # a runtime that is missing is one that this release creates
+        return [] if lacks_runtime(str(error)) else [_problem(name, error)]
     if item.get("spec", {}).get("suspend") is not None and QUEUE_LABEL in item["metadata"].get("labels", {}):
         hint = "leave `suspend` out: Kueue owns it, and writing it evicts the run"
-        yield Problem(f"{name} writes `suspend` and asks for a queue", hint=hint)
+        return [Problem(f"{name} writes `suspend` and asks for a queue", hint=hint)]
+    return []
 
 
 def _problem(name: str, error: ClusterError) -> Problem:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object
+from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object, side_by_side
 from chartgen.kube.workloads import find_runs, find_workers, outcome
 from chartgen.releases.history import UNFINISHED, RevisionRecord, is_owned, read_records
 from chartgen.releases.lease import read_notes
@@ -123,9 +123,13 @@ class State:
 
 def survey_release(cluster: Cluster, release: str, namespace: str) -> State:
     """Read the state of a release; nothing is changed."""
-    runs = [run for run in find_runs(cluster, release, namespace, deleting=True) if is_owned(run, release, namespace)]
-    records = read_records(cluster, release, namespace)
-    notes = read_notes(cluster, release, namespace)
+    reads = (
+        lambda: find_runs(cluster, release, namespace, deleting=True),
+        lambda: read_records(cluster, release, namespace),
+        lambda: read_notes(cluster, release, namespace),
+    )
+    found, records, notes = side_by_side(reads)
+    runs = [run for run in found if is_owned(run, release, namespace)]
     return State(release, namespace, tuple(records), tuple(runs), notes or {}, touched=notes is not None)
 
 

@@ -18,6 +18,7 @@ from selection import HELMS
 from chartgen.composer.assembly import compose
 from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
+from chartgen.data.exits import exit_codes
 from chartgen.kube import JOB, JOBSET, MPIJOB, POD, PYTORCHJOB, TRAINJOB, VOLCANO_JOB, Kind, Object, wait_for
 from chartgen.kube.workloads import gpus, outcome
 from chartgen.rehearsal import engines
@@ -259,3 +260,32 @@ def test_an_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(
     wait_for(lambda: len(found.pods()) == 2, what="that the old run is gone", timeout=180)
     assert found.run()["metadata"]["name"] != before["name"]
     assert {pod["metadata"]["labels"]["run"] for pod in found.pods()} == {found.run()["metadata"]["name"]}
+
+
+# What exits.yaml does not end: elsewhere and restart.
+PASSING = [code for code, row in exit_codes().items() if row["then"] != "end"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("target", ["gke-a3mega", "eks-p5 trainjob", "oke-h100"])
+def test_a_run_is_started_again_after_every_other_exit_code(release: Callable[..., Release], target: str) -> None:
+    """Of the kinds whose controller counts; the start scripts of the others do (tests/charts)."""
+    # Volcano may count one failure twice: the pod that failed, and those that end with it
+    found = release(target, "helm", "--set", f"run.maxRestarts={2 * len(PASSING)}")
+    for code in PASSING:
+        victims = found.masters() or found.pods()[-1:]
+        before = {pod["metadata"]["uid"] for pod in victims}
+        for victim in victims:
+            ended = {"exitCode": code, "reason": "Error", "startedAt": None, "finishedAt": None}
+            status = {"name": victim["spec"]["containers"][0]["name"], "ready": False, "restartCount": 0}
+            state = [{**status, "image": "x", "imageID": "x", "state": {"terminated": ended}}]
+            found.end(victim, "Failed", containerStatuses=state)
+
+        def is_new(before: set[str] = before) -> bool:
+            live = [pod for pod in [*found.masters(), *found.pods()] if pod["status"].get("phase") == "Running"]
+            return not before & {pod["metadata"]["uid"] for pod in live} and len(found.pods()) == 2 and bool(live)
+
+        wait_for(is_new, what=f"a new start after {code}", timeout=180)
+        verdict = wait_for_verdict(found.plane.cluster, "my-run", namespace=found.namespace, timeout=180)
+        assert verdict.ok, (code, verdict.reasons)
+    assert final_state(found.run()) != "Failed"

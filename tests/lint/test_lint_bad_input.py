@@ -13,7 +13,8 @@ from answers import findings
 from facts import has
 from lint_seeds import JOB, SOUND
 
-from chartgen.linter import Subject, render, run_steps
+from chartgen.helm import program
+from chartgen.linter import Subject, run_steps
 from chartgen.linter.chart_files import read_chart
 
 TARGET = """\
@@ -121,7 +122,7 @@ def test_templates_that_include_each_other(chart: Path) -> None:
 
 @pytest.mark.helm
 def test_templates_that_never_end(chart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render, "LIMIT", 1.0)
+    monkeypatch.setattr(program, "RENDER_LIMIT", 1.0)
     loops = "{{ range until 100000 }}" * 3 + "{{ end }}" * 3
     (chart / "templates" / "loop.yaml").write_text(loops)
     found = messages(chart)

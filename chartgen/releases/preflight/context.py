@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
@@ -15,6 +17,9 @@ from chartgen.kube.run_kinds import run_kind
 from chartgen.kube.scheduling import offers, untolerated, why_unusable
 from chartgen.kube.workloads import find_runs, outcome
 from chartgen.releases.history import RevisionRecord, read_records
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 T = TypeVar("T")
 
@@ -34,7 +39,13 @@ class PreflightContext:
     objects: list[Object]
     release: str
     namespace: str
-    _read: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _read: dict[Any, Future[Any]] = field(default_factory=dict, repr=False)
+
+    def of_check(self) -> Self:
+        """Return the same for one check of several at a time: with gaps of its own."""
+        own = copy(self.cluster)
+        own.unread, own.unreadable = {}, {}
+        return replace(self, cluster=own)
 
     def get(self, kind: Kind, name: str) -> Object | None:
         """Return an object of the cluster or of the release's namespace; None when it does not exist."""
@@ -53,11 +64,20 @@ class PreflightContext:
         return self.once((kind, item["metadata"]["name"], "trial"), lambda: self._try(kind, item))
 
     def once(self, key: Any, read: Callable[[], T]) -> T:
-        """Compute a value at the first call, and cache it."""
-        if key not in self._read:
-            self._read[key] = read()
-        found: T = self._read[key]
-        return found
+        """Compute a value at the first call of any check, and cache it; what it left out is a gap of each check."""
+        mine: Future[Any] = Future()
+        if (cached := self._read.setdefault(key, mine)) is mine:
+            own, self.cluster.unreadable = self.cluster.unreadable, {}
+            try:
+                mine.set_result((read(), self.cluster.unreadable))
+            except Exception as error:  # noqa: BLE001 - raised in each check that needs the value
+                mine.set_exception(error)
+            self.cluster.unreadable = own
+        found, gaps = cached.result()
+        for place, names in gaps.items():
+            self.cluster.unreadable.setdefault(place, {}).update(names)
+        value: T = found
+        return value
 
     def makes(self, kind: str, name: str) -> bool:
         """Report whether the release itself makes an object."""
@@ -82,20 +102,20 @@ class PreflightContext:
         """Return the Kueue queue of the run; empty = none."""
         return str((self.run or {"metadata": {}})["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
 
-    @cached_property
+    @property
     def nodes(self) -> list[Object]:
         """Return all machines that can be read."""
-        return [node for node, _ in self.cluster.judged(self.find(NODE), _facts)]
+        return self.once("nodes", lambda: [node for node, _ in self.cluster.judged(self.find(NODE), _facts)])
 
-    @cached_property
+    @property
     def records(self) -> list[RevisionRecord]:
         """Return Helm's records of the release."""
-        return read_records(self.cluster, self.release, self.namespace)
+        return self.once("records", lambda: read_records(self.cluster, self.release, self.namespace))
 
-    @cached_property
+    @property
     def runs(self) -> list[Object]:
         """Return the live runs of the release."""
-        return find_runs(self.cluster, self.release, self.namespace)
+        return self.once("runs", lambda: find_runs(self.cluster, self.release, self.namespace))
 
     @property
     def is_running(self) -> bool:

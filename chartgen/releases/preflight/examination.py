@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
-from chartgen.errors import ChartgenError
+from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
-from chartgen.kube import Cluster, ClusterError, Object
+from chartgen.kube import Cluster, ClusterError, Object, side_by_side
 from chartgen.releases.preflight import (
     controllers,
     device_classes,
@@ -101,12 +102,22 @@ def examine_cluster(cluster: Cluster, namespace: str = "") -> list[Diagnosis]:
 
 
 def _examine(checks: tuple[Check, ...], context: PreflightContext) -> list[Diagnosis]:
-    return [replace(found, name=_id(check)) for check in checks for found in _run(check, context)]
+    rows = side_by_side(partial(_run, check, context.of_check()) for check in checks)
+    reported: dict[Problem, None] = {}
+    found: list[Diagnosis] = []
+    for check, (diagnoses, gaps) in zip(checks, rows, strict=True):
+        fresh = [warned(f"not checked: {gap.message}", gap.hint) for gap in gaps if gap not in reported]
+        found += [replace(each, name=check.__name__.replace("_", "-")) for each in (*diagnoses, *fresh)]
+        reported |= dict.fromkeys(gaps)
+    return found
 
 
-def _run(check: Check, context: PreflightContext) -> Iterator[Diagnosis]:
-    """Run a check; report what it may not or cannot read instead of raising it."""
-    context.cluster.unreadable.clear()
+def _run(check: Check, context: PreflightContext) -> tuple[list[Diagnosis], list[Problem]]:
+    """Run a check; return what it found, and what it could not read of what it asked for."""
+    return [*_found(check, context)], context.cluster.gaps
+
+
+def _found(check: Check, context: PreflightContext) -> Iterator[Diagnosis]:
     try:
         yield from check(context)
     except ClusterError as error:
@@ -120,8 +131,3 @@ def _run(check: Check, context: PreflightContext) -> Iterator[Diagnosis]:
     except Exception as error:  # noqa: BLE001
         text = f"not checked: an object of the cluster has another form than its kind ({type(error).__name__})"
         yield warned(text, "inspect the objects that this check reads with `kubectl get -o yaml`")
-    yield from (warned(f"not checked: {gap.message}", gap.hint) for gap in context.cluster.gaps)
-
-
-def _id(check: Check) -> str:
-    return check.__name__.replace("_", "-")
