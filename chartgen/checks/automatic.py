@@ -55,13 +55,11 @@ class Decision:
     saving: Change = field(default_factory=dict)
 
     def __str__(self) -> str:
-        left = [f"{key}: left out -> {value}" for key, value in self.saving.items()]
-        return "; ".join(filter(None, (self._layout() if self.change else "", *left)))
-
-    def _layout(self) -> str:
         sizes = {key.rpartition(".")[2] if "parallel" in key else key: value for key, value in self.change.items()}
         step = f" (estimated {self.step_seconds:.3g} s a step)" if self.step_seconds else ""
-        return f"{self.reason} -> {', '.join(f'{key} {str(value).lower()}' for key, value in sizes.items())}{step}"
+        layout = f"{self.reason} -> {', '.join(f'{key} {str(value).lower()}' for key, value in sizes.items())}{step}"
+        left = [f"{key}: left out -> {value}" for key, value in self.saving.items()]
+        return "; ".join([layout, *left] if self.change else left)
 
 
 def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None) -> Decision:
@@ -81,9 +79,8 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
     decision = _with_layout(chart, values, before)
     data = decision.values.data
     left = [key for key in _LEFT_OUT if value_at(data, key) is None] if value_at(data, "checkpoint.enabled") else []
-    if not left or (decision.job is None and check_values(chart, decision.values)):
-        return decision
-    job = decision.job or job_of(chart, decision.values)
+    fits = left and (decision.job or not check_values(chart, decision.values))
+    job = decision.job or job_of(chart, decision.values) if fits else None
     if job is None:
         return decision
     former = _former(chart, job, before) if before else None
@@ -91,15 +88,9 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
         change = {key: found for key in left if (found := value_at(before, key)) is not None}
     else:
         chosen = {key: _LEFT_OUT[key](job) for key in left}
-        change = {key: number for key, number in chosen.items() if number and _is_better(job, key, number)}
+        change = {key: number for key, number in chosen.items() if number not in (None, value_at(job.values, key))}
     values = replace(decision.values, data=nested_values(change, data))
     return replace(decision, values=values, job=changed(job, change), saving=change)
-
-
-def _is_better(job: Job, key: str, number: int) -> bool:
-    """Report whether a chosen number differs from the chart's default; a grace period only grows."""
-    default = int(value_at(job.values, key))
-    return number > default or (number < default and key == "checkpoint.interval")
 
 
 def _with_layout(chart: Chart, values: Values, before: Mapping[str, Any] | None) -> Decision:

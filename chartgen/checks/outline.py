@@ -92,6 +92,5 @@ def _checkpoints(job: Job) -> str:
         about = f" (about {speed.estimate.step_seconds.middle * interval / 60:.0f} minutes, estimated)"
     elif speed:
         about = f" (in unknown time: {speed.reason})"
-    ends_at_once = job.launcher.processes == "ray"
-    last = "" if ends_at_once else f", the last within {int(job.values['run']['gracePeriodSeconds'])} s of a stop"
-    return f"every {interval} steps{about}, on {where}{last}"
+    grace = f", the last within {int(job.values['run']['gracePeriodSeconds'])} s of a stop"
+    return f"every {interval} steps{about}, on {where}{grace if job.launcher.processes != 'ray' else ''}"

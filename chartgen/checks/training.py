@@ -50,11 +50,12 @@ def chosen_interval(job: Job) -> int | None:
 
 
 def chosen_grace(job: Job) -> int | None:
-    """Return the seconds in which a stopped run saves once more, or twice as slowly; None if it saves nothing then."""
+    """Return the given seconds, or more if a stopped run saves in them twice as slowly; None if it saves nothing."""
     saves = job.values["checkpoint"]["enabled"] and job.launcher.processes != "ray"
     if not saves or not job.describes_model or job.world % job.model_parallel:
         return None
-    return math.ceil(_written_seconds(job, model_parameters(job)) / 5) * 10 + 60
+    needed = math.ceil(_written_seconds(job, model_parameters(job)) / 5) * 10 + 60
+    return max(needed, int(job.values["run"]["gracePeriodSeconds"]))
 
 
 def best_interval(save: float, gpus: int) -> float:
