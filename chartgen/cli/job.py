@@ -176,8 +176,8 @@ class GivenJob:
         from chartgen.composer.target import load_target
 
         decision = decide(self.interface(), self.values)
-        if decision.change:
-            note(str(decision))
+        if text := str(decision):
+            note(text)
         return load_target(self.target, self.library), decision.values
 
 
@@ -198,8 +198,8 @@ def checked_values(chart: Chart, values: Values, before: dict[str, Any] | None =
     raise_errors(findings)
     if decision is None or before:
         decision = decide(chart, values, before)
-    if decision.change:
-        note(str(decision))
+    if text := str(decision):
+        note(text)
     if warn:
         show_warnings(findings)
     return decision.values

@@ -17,6 +17,7 @@ from userlib import chartgen, write
 
 from chartgen.kube import CLAIM
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.releases.history import read_records
 
 pytestmark = pytest.mark.engines
 VALUES = Path(__file__).parents[2] / "values"
@@ -186,6 +187,20 @@ def test_diff_of_a_release(here: Site) -> None:
     assert "did you mean" in wrong.stderr
     late = call(here, "diff", RELEASE, "--revision", "4")
     assert late.stderr == has("error my-run revision 4 Helm 1")
+
+
+def test_a_release_keeps_the_interval_that_was_chosen_for_it(here: Site, machines: ControlPlane) -> None:
+    left_out = ("--set", "nodes=2,launcher=megatron-lm,checkpoint.enabled=true,steps=100000")
+    made = call(here, "install", "gke-a3mega", RELEASE, *GPT[4:], *left_out, "--force")
+    assert made.exit_code == 0, made.stderr
+    assert "> checkpoint.interval: left out -> " in made.stderr
+    chosen = read_records(machines.cluster, RELEASE, here.namespace)[-1].values["checkpoint"]["interval"]
+    assert chosen != 1000
+    (run,) = here.runs()
+    assert call(here, "diff", RELEASE, *GPT[4:], *left_out).stdout == has(f"JobSet {run} continues unchanged")
+    same = call(here, "upgrade", "gke-a3mega", RELEASE, *GPT[4:], *left_out, "--force", "--yes")
+    assert (same.exit_code, here.runs()) == (0, [run]), same.stderr
+    assert f"> checkpoint.interval: left out -> {chosen}" in same.stderr
 
 
 def test_an_upgrade_keeps_the_code_of_the_release(here: Site, tmp_path: Path) -> None:
