@@ -76,7 +76,12 @@ def test_what_another_tenant_left_replaces_no_log(tmp_path: Path, there: str) ->
         folder.touch()
     else:
         folder.mkdir()
-        {"link": lambda: kept.symlink_to(victim), "pipe": lambda: os.mkfifo(kept), "folder": kept.mkdir}[there]()
+        if there == "link":
+            kept.symlink_to(victim)
+        elif there == "pipe":
+            os.mkfifo(kept)
+        else:
+            kept.mkdir()
     code, said = compare(tmp_path, "gke-a3mega", TCP)
     assert (code, victim.read_text()) == (78, "theirs")
     assert said.endswith("see LOG" if there in {"link", "pipe"} else "see NOT KEPT")
