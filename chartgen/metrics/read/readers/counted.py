@@ -182,8 +182,8 @@ class Counter:
     def samples(self, metadata: Mapping[str, Any]) -> float:
         """Return the number of samples before an evaluation; nan = its count has no known unit.
 
-        gpt3 counts tokens and calls them epochs: the count is a multiple of a step's tokens. Without a batch nothing
-        tells samples from epochs.
+        gpt3 counts tokens and calls them epochs: the count is a multiple of a step's tokens. Without a batch
+        samples and epochs are the same to the reader.
         """
         if isinstance(count := metadata.get("samples_count"), int | float):
             return float(count)
