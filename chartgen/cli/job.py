@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +25,13 @@ _FETCH = 60.0  # seconds for a chart of a registry
 
 
 class FolderCommand(click.Command):
-    """A command on a target, with its values: the folder's own where the arguments name none."""
+    """A command on a target, with its values: the folder's own where the arguments name none.
+
+    Attributes:
+        takes_release_alone: Whether the release may be the only argument, which then names the target.
+    """
+
+    takes_release_alone = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, with the target of the folder before them if they lack one."""
@@ -40,10 +46,13 @@ class FolderCommand(click.Command):
                 ctx.meta[_TARGET] = target
                 args = [target, *args]
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, list(args))
         except click.MissingParameter as error:
             if not (error.param and error.param.name == "release" and (word := ctx.params.get("target"))):
                 raise
+            if self.takes_release_alone and not _is_target(word, ctx.params.get("path") or ()):
+                ctx.params.clear()
+                return super().parse_args(ctx, ["", *args])
             hint = "write TARGET RELEASE; `chartgen status` prints the charts of releases"
             raise click.UsageError(f"of TARGET and RELEASE there is only {word!r}; {hint}", ctx) from None
 
@@ -64,12 +73,14 @@ class GivenJob:
         path: The folders of `--path`.
         workload: Another kind of job than the target's.
         options: The options of values, as `load_values` takes them, and `preset_names`, `code` and `program_file`.
+        before: Values below the given ones: those of the release.
     """
 
     target: str
     path: tuple[Path, ...]
     workload: str | None
     options: Mapping[str, Any]
+    before: dict[str, Plain] = field(default_factory=dict)
 
     @property
     def library(self) -> Library:
@@ -84,7 +95,7 @@ class GivenJob:
     @cached_property
     def values(self) -> Values:
         """Return the values as layers: presets, files, flags, the user's own program."""
-        from chartgen.helm.values import load_values, override
+        from chartgen.helm.values import load_values, merge_values, override
 
         options = {**self.options, **self._of_folder()}
         names, files = options.pop("preset_names"), options.pop("files")
@@ -98,7 +109,7 @@ class GivenJob:
         if own:
             values = override(values, "--set-json", own)
             values = replace(values, layers=(*values.layers[:-1], values.layers[-1]._replace(source=given)))
-        return values
+        return replace(values, data=merge_values(self.before, values.data)) if self.before else values
 
     def _of_folder(self) -> dict[str, Any]:
         """Return the preset and the files of `chartgen.yaml` for options that are not given, and note them."""

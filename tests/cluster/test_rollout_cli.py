@@ -51,6 +51,27 @@ def call(here: Site, *arguments: str | Path) -> Result:
     return chartgen(*arguments, "--namespace", here.namespace)
 
 
+def test_an_upgrade_of_a_release_alone_keeps_its_target_kind_and_values(here: Site, folder: Path) -> None:
+    sets = ("--workload", "job", "--set", "nodes=1,queue.name=,topology.mode=,steps=10", "--force")
+    made = call(here, "install", "gke-a3mega", RELEASE, *GPT, *sets)
+    assert made.exit_code == 0, made.stderr
+    done = call(here, "upgrade", RELEASE, "--set", "steps=20", "--force", "--yes", "--lose-progress")
+    assert done.exit_code == 0, done.stderr
+    assert "> my-run is a release of gke-a3mega; its values stay where no other is given\n" in done.stderr
+    first, last = read_records(here.cluster, RELEASE, here.namespace)
+    assert last.values == {**first.values, "steps": 20}
+    assert [run["kind"] for run in last.run_objects] == [run["kind"] for run in first.run_objects]
+    for name, problem in {"nothing": "release nothing does not exist; write TARGET RELEASE; "}.items():
+        found = call(here, "upgrade", name, "--set", "steps=3")
+        assert (found.exit_code, problem in found.stderr) == (2, True), found.stderr
+    assert call(here, "install", folder, "tiny").exit_code == 0
+    found = call(here, "upgrade", "tiny", "--set", "run.steps=3")
+    assert (found.exit_code, "release tiny is of chart tiny, which has no runs of chartgen" in found.stderr) == (
+        2,
+        True,
+    )
+
+
 def test_life_of_a_release(here: Site, folder: Path) -> None:
     tried = call(here, "install", folder, RELEASE, "--dry-run", "--output", "json")
     assert (tried.exit_code, json.loads(tried.stdout)["action"]) == (0, "install")
