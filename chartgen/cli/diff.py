@@ -50,7 +50,7 @@ def diff(job: GivenJob, release: str, revision: int | None, where: GivenPlace, o
     from chartgen.checks import effective_values
     from chartgen.helm.manifests import objects, render
     from chartgen.releases.diff import compare_renders
-    from chartgen.releases.kept_files import keep_files
+    from chartgen.releases.plan import keep_files
     from chartgen.releases.preview import preview
     from chartgen.releases.state import survey_release
 

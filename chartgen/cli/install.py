@@ -146,7 +146,7 @@ def _continued(
     job: GivenJob, chart: Chart, values: Values, last: RevisionRecord | None, *, is_upgrade: bool
 ) -> tuple[Chart, Values]:
     """Return the chart and the checked values after a revision; an upgrade keeps its files."""
-    from chartgen.releases.kept_files import keep_files
+    from chartgen.releases.plan import keep_files
 
     before = last.values if last else None
     if is_upgrade:
@@ -172,10 +172,10 @@ def _prepare(
     from chartgen.helm.manifests import objects
     from chartgen.helm.program import load_runner
     from chartgen.releases.plan import describe_plan, plan_objects
+    from chartgen.releases.preflight import examine
     from chartgen.releases.rollout import prepare
 
     release = options["release"]
-    examine = None if options["force"] else _preflight()
     if not options["dry_run"]:
         load_runner()
     rendered = objects(rendering.result())
@@ -183,17 +183,11 @@ def _prepare(
     is_ours = not isinstance(origin_of(chart), Foreign)
     if is_ours and (plan := plan_objects(chart, values, rendered, release, place.namespace)):
         show_plan(describe_plan(plan))
-    if examine is None:
+    if options["force"]:
         note("preflight of the cluster skipped (--force)")
     else:
         _heed(examine(cluster, chart, values, rendered, release, place.namespace))
     return prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered, state=state)
-
-
-def _preflight() -> Callable[..., list[Diagnosis]]:
-    from chartgen.releases.preflight import examine
-
-    return examine
 
 
 def _heed(diagnoses: list[Diagnosis]) -> None:

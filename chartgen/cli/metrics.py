@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from chartgen.checks.job import Job
     from chartgen.checks.line_patterns import LinePatterns
-    from chartgen.helm.values import Values
     from chartgen.metrics.read.log import Log
     from chartgen.metrics.report_data import RunFigures, Wanted
     from chartgen.metrics.show.compare import ComparedRun
@@ -110,7 +109,7 @@ def metrics(
     if release:
         log, facts, planned = _open_release(release, where)
     else:
-        log, facts, planned = read_logs(logs, _patterns(job.values)), [], None
+        log, facts, planned = read_logs(logs, _patterns(job)), [], None
     if not len(log.track):
         _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
@@ -178,7 +177,7 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], job: GivenJob
         name, model = find_model(options["model"])
         # the sequence length is the published one, which a run may change
         sources.append((name, {key: value for key, value in model.items() if key != "sequenceLength"}))
-    if job.values.layers:
+    if any(job.options.values()):
         known, own = _facts_of(job)
         sources.append(("the values", known))
         planned = planned or own
@@ -196,13 +195,13 @@ def _facts_of(job: GivenJob) -> tuple[Mapping[str, Any], Job | None]:
     return facts_of_values(job.values.data), None
 
 
-def _patterns(values: Values) -> LinePatterns | None:
+def _patterns(job: GivenJob) -> LinePatterns | None:
     """Return the expressions for lines of a program that only the values describe."""
-    if not values.layers:
+    if not any(job.options.values()):  # without an option of values, nothing is loaded that reads them
         return None
     from chartgen.metrics.read.readers.own import patterns_of
 
-    return patterns_of(values.data)
+    return patterns_of(job.values.data)
 
 
 def _compare(figures: RunFigures, baselines: tuple[str, ...], wanted: Wanted, log: Log) -> list[ComparedRun]:

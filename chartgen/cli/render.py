@@ -23,7 +23,7 @@ def render(job: GivenJob, release: str, namespace: str) -> None:
       chartgen render gke-a3mega my-run --preset gpt3-175b -f site.yaml
     """
     from chartgen.helm.manifests import render as render_chart
-    from chartgen.helm.program_errors import HelmError
+    from chartgen.helm.program import HelmError
 
     chart, values = job.checked()
     try:

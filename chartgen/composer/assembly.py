@@ -15,12 +15,11 @@ from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
 from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.fragment import Fragment, check_combination
 from chartgen.composer.interface import interface_of, setup_interface_of
-from chartgen.composer.kube_linter import FILE as KUBE_LINTER
-from chartgen.composer.kube_linter import WITHOUT_TTL, kube_linter_config
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
 from chartgen.composer.policies import policy_text
 from chartgen.composer.presets import for_values
+from chartgen.composer.privileges import KUBE_LINTER, WITHOUT_TTL, kube_linter_config
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
 from chartgen.composer.tags import FragmentLine, LineMarks
@@ -123,7 +122,8 @@ class _Composer:
 
     def run_chart(self) -> Chart:
         """Compose the chart of runs."""
-        files = {**self.run_templates(), KUBE_LINTER: kube_linter_config(self.target.fragments)}
+        stated = [fragment.privileges for fragment in self.target.fragments]
+        files = {**self.run_templates(), KUBE_LINTER: kube_linter_config(stated)}
         common = {f"templates/{self.workload.name}.yaml", "templates/job.yaml", "templates/_launch.tpl"}
         others = [
             f"`{path}`"
@@ -147,7 +147,7 @@ class _Composer:
 
     def _is_special(self, path: str) -> bool:
         """Whether a template is of a fragment or a workload kind, and not of every chart."""
-        return path in _NOT_IN_EVERY_CHART or not self.sources[path].is_relative_to(COMMON)
+        return path in _NOT_IN_EVERY_CHART or not str(self.sources[path]).startswith(f"{COMMON}/")
 
     def run_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of runs."""

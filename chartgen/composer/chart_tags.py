@@ -31,6 +31,7 @@ from chartgen.errors import did_you_mean
 COMMON = BUILTIN / "workloads" / "common"
 # What a text defines as a template of Helm's.
 DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
+_PORTABLE = textwrap.fill(json.dumps(PORTABLE, sort_keys=True), 118, subsequent_indent="  ")
 _FACT_OF_RULE = re.compile(r"\$f\.(\w+)")
 # A fact of the target or the launcher and nothing else, as most files that do have a tag.
 _FACT = re.compile(r"<%= (target|launcher)\.([a-z_.]+) %>")
@@ -81,7 +82,7 @@ class Tags:
             return text
         context, trusted = {**self._context, **more}, is_builtin(path)
         if launcher:
-            context["launcher"] = self._facts["launchers"][self.target.launchers.index(launcher)]
+            context["launcher"] = next(each for each in self._facts["launchers"] if each["name"] == launcher.name)
         if gpus is not None:
             context |= self._functions_of(gpus=gpus)
         if trusted:
@@ -139,7 +140,7 @@ class Tags:
             "workload_validate": self._workload_validate,
             "rules": lambda: self._rule_text,
             "made": lambda *facts: not self._facts_of_rules.isdisjoint(facts),
-            "portable": textwrap.fill(json.dumps(PORTABLE, sort_keys=True), 118, subsequent_indent="  "),
+            "portable": _PORTABLE,
             "folders": patterns(),
             "policies": [policy.name for policy in self.target.policies],
         }
@@ -155,7 +156,7 @@ class Tags:
             return {name.partition(".")[0] for name in FACTS}
         return set(_FACT_OF_RULE.findall(self._rule_text))
 
-    @property
+    @cached_property
     def for_users(self) -> bool:
         """Whether templates of users are in the chart, which may name what chartgen's own do not."""
         paths = [*(part.path for part in self.target.fragments), *(part.path for part in self.target.launchers)]
@@ -333,7 +334,8 @@ class Tags:
         return f"{{{{ {get} | trim | toJson }}}}"
 
     def _part(self, launcher: Launcher, name: str) -> str:
-        return self.render(launcher.parts.get(name, ""), launcher.path / name, launcher=launcher).rstrip("\n")
+        text = launcher.parts.get(name)
+        return self.render(text, launcher.path / name, launcher=launcher).rstrip("\n") if text else ""
 
 
 def _filled_parts(launcher: Launcher) -> set[str]:

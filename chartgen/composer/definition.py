@@ -43,10 +43,12 @@ def source_text(path: Path) -> str:
     Raises:
         ChartgenError: As `read_text`.
     """
-    return _own_text(path) if is_builtin(path) else read_text(path)
+    return _own_text(str(path)) if is_builtin(path) else read_text(path)
 
 
-_own_text = lru_cache(maxsize=1024)(read_text)
+@lru_cache(maxsize=1024)
+def _own_text(path: str) -> str:  # a text is compared faster than a Path
+    return read_text(Path(path))
 
 
 def read_definition(path: Path, kind: str) -> tuple[Document, dict[str, Any]]:

@@ -33,6 +33,7 @@ from chartgen.helm.yaml_nodes import text_scalar
 
 # What a template reads of the values, as .Values.key, .Values.key.below or index .Values "key".
 _READ = re.compile(r'\.Values(?:\.| +")(\w+)(?:\.(\w+))?')
+_OF_LAUNCHERS = BUILTIN / "launchers" / "values.yaml"
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 
 
@@ -89,7 +90,7 @@ def _joined(tags: Tags) -> tuple[str, list[ValueRow], dict[str, Any], list[Part]
     """Join the values of a chart of runs: their text, a row for each value, their schema, and the parts."""
     target = tags.target
     folders = [COMMON, *tags.workload.folders, *(fragment.path for fragment in target.fragments)]
-    parts = [_part(tags, folder / "values.yaml") for folder in folders if (folder / "values.yaml").is_file()]
+    parts = [_part(tags, path) for folder in folders if (path := folder / "values.yaml").is_file()]
     parts += [
         Part(policy.path, text, text, schema) for policy in target.policies for text, schema in [values_of(policy)]
     ]
@@ -124,7 +125,7 @@ def _part(tags: Tags, path: Path) -> Part:
 
 
 def _launcher_values(tags: Tags, launcher: Launcher) -> str:
-    paths = [BUILTIN / "launchers" / "values.yaml", launcher.path / "values.yaml"]
+    paths = [_OF_LAUNCHERS, launcher.path / "values.yaml"]
     return "".join(tags.render(source_text(path), path, launcher=launcher) for path in paths if path.is_file())
 
 

@@ -8,12 +8,16 @@ NET_ADMIN in tcpx-daemon, tcpxo-daemon     a capability of these containers
 hostPath /dev/infiniband in program        a folder of the machine, mounted by this container
 hostPath .Values.localDisk in program      the same, named by a value
 hostPath /opt/vendor/topo.xml in program   a vendor's file, which the mounts can only read
+
+kube-linter rejects some of them: a chart's configuration for it leaves out these checks, for the fragments' reasons.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,3 +202,48 @@ def _items(file: Path) -> list[Mapping[str, Any]]:
 
 def _list(data: Any) -> list[Mapping[str, Any]]:
     return [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
+
+
+# -- kube-linter
+
+KUBE_LINTER = ".kube-linter.yaml"  # kube-linter reads it from its working directory
+WITHOUT_TTL = "an upgrade without a change would run again what a time to live removed"
+
+# Privilege -> the checks that reject it: stackrox/kube-linter @ 905fb08 (after 0.7.6), pkg/builtinchecks/yamls.
+REJECTING = {
+    "privileged": ("privileged-container", "privilege-escalation-container"),
+    "hostNetwork": ("host-network",),
+    "hostPath": ("sensitive-host-mounts",),
+    "NET_RAW": ("drop-net-raw-capability",),
+    "root": ("run-as-non-root", "no-read-only-root-fs"),
+    "unlimited": ("unset-cpu-requirements", "unset-memory-requirements"),
+}
+
+
+def kube_linter_exceptions(stated: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the kube-linter checks that do not apply to a chart.
+
+    Args:
+        stated: The privileges of each of its fragments, with the reasons.
+
+    Returns:
+        Name of the check -> the reasons of all fragments that need it, sorted by name.
+    """
+    found: dict[str, list[str]] = {}
+    for privileges in stated:
+        for privilege, reason in privileges.items():
+            for check in REJECTING.get(read_privilege(privilege).name, ()):
+                found.setdefault(check, []).append(reason)
+    return {check: "; ".join(dict.fromkeys(found[check])) for check in sorted(found)}
+
+
+def kube_linter_config(stated: Iterable[Mapping[str, str]]) -> str:
+    """Return kube-linter's configuration file with these exceptions, each with its reason."""
+    left_out = {"job-ttl-seconds-after-finished": WITHOUT_TTL, **kube_linter_exceptions(stated)}
+    lines = [f"{_comment(reason)}\n    - {check}\n" for check, reason in left_out.items()]
+    return "# For `kube-linter lint .` in this folder.\nchecks:\n  exclude:\n" + "".join(lines)
+
+
+@lru_cache(maxsize=256)
+def _comment(reason: str) -> str:
+    return textwrap.fill(reason, 150, initial_indent="    # ", subsequent_indent="    # ")

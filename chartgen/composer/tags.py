@@ -33,6 +33,7 @@ _LAUNCHER = (
 )
 _KIND = "name container api kind starts rank_label port requires extends client_side privileges"
 _TARGET = "name description platform kubernetes chosen sources links"
+_json = json.JSONEncoder().encode  # as json.dumps, which looks for options at each call
 # A character that is not in any source: YAML and Go templates reject it. Only the composer sees it.
 _MARK = re.compile("\x01([0-9]+)\x01")
 
@@ -72,7 +73,14 @@ def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool)
 def _environment(*, trusted: bool) -> Environment:
     from jinja2 import Environment, StrictUndefined
 
-    make: type[Environment] = Environment
+    class OfFacts(Environment):
+        def getattr(self, obj: Any, attribute: str) -> Any:
+            """Look for a key of facts before an attribute, which costs an exception."""
+            if isinstance(obj, dict) and attribute in obj and not hasattr(dict, attribute):
+                return obj[attribute]
+            return super().getattr(obj, attribute)
+
+    make: type[Environment] = OfFacts
     if not trusted:
         from chartgen.composer.sandbox import TagSandbox
 
@@ -90,7 +98,7 @@ def _environment(*, trusted: bool) -> Environment:
         lstrip_blocks=True,
         autoescape=False,  # the output is Helm text, not HTML
     )
-    environment.filters["quoted"] = json.dumps
+    environment.filters["quoted"] = _json
     environment.filters["scalar"] = text_scalar
     environment.filters["item"] = _item
     environment.filters["flow"] = _flow_map
@@ -105,9 +113,14 @@ def _template(text: str, *, trusted: bool) -> Template:
 
 def _flow_map(table: Mapping[str, object], indent: int = 0) -> str:
     """Return a map as YAML in braces below a key at this indent, in lines of at most 150 characters where keys fit."""
+    return _flow_text(_json(table), indent)
+
+
+@lru_cache(maxsize=1024)
+def _flow_text(table: str, indent: int) -> str:
     lines = [""]
-    for key, value in table.items():
-        item = f"{text_scalar(key)}: {json.dumps(value)}"
+    for key, value in json.loads(table).items():
+        item = f"{text_scalar(key)}: {_json(value)}"
         if lines[-1] and indent + len(lines[-1]) + len(item) > 140:
             lines.append("")
         lines[-1] += f", {item}" if lines[-1] else item

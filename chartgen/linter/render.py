@@ -15,8 +15,7 @@ from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest, manifests
-from chartgen.helm.program import Helm, find_helm
-from chartgen.helm.program_errors import HelmError, explain_helm
+from chartgen.helm.program import Helm, HelmError, explain_helm, find_helm
 from chartgen.helm.values import to_json
 from chartgen.helm.yaml import Plain
 from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE

@@ -17,7 +17,7 @@ from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
-from chartgen.helm.program_errors import HelmError
+from chartgen.helm.program import HelmError
 from chartgen.helm.yaml import load, read_text
 from chartgen.linter.render import with_preset
 from chartgen.linter.selection import ignored

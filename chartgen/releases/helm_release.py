@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from chartgen.composer.origin import APPLY, CLIENT_SIDE, annotations_of
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.manifests import written_chart
-from chartgen.helm.program import Helm, find_helm
-from chartgen.helm.program_errors import HelmError
+from chartgen.helm.program import Helm, HelmError, find_helm
 from chartgen.helm.values import to_json
 from chartgen.releases.history import parse_time
 

@@ -1,7 +1,8 @@
-"""The plan of a release: the program that its chart will run, read from the rendered objects."""
+"""The plan of a release: the program that its chart will run, read from the rendered objects, and what it keeps."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
-from chartgen.helm.values import Values
+from chartgen.helm.values import Values, override
 from chartgen.kube.workloads import find_workers, program_of, used_api_versions, why_no_run
 
 # Seconds: 8 to 10 on a lent H100 (docs/explanation/healing.md); eight GPUs need longer to begin than one.
@@ -149,3 +150,22 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "queue", plan.queue or "none"
     yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
     yield from plan.recovery.items()
+
+
+_LAUNCHER = "torchrun"
+_FILES = ("launchers", _LAUNCHER, "files")
+_PROGRAM = ("launchers", _LAUNCHER, "program")
+
+
+def keep_files(values: Values, earlier: dict[str, Any]) -> tuple[Values, list[str]]:
+    """Return values with the program's files of a release where they have none, and the names of these files."""
+    launchers: Any = earlier.get("launchers")
+    own: Any = launchers.get(_LAUNCHER) if isinstance(launchers, dict) else None
+    files = own.get("files") if isinstance(own, dict) else None
+    other = values.data.get("launcher", _LAUNCHER) != _LAUNCHER or earlier.get("launcher") != _LAUNCHER
+    if other or not files or not isinstance(files, dict) or values.sets(_FILES):
+        return values, []
+    kept: dict[str, Any] = {"launcher": _LAUNCHER, "launchers": {_LAUNCHER: {"files": files}}}
+    if own.get("program") and not values.sets(_PROGRAM):
+        kept["launchers"][_LAUNCHER]["program"] = own["program"]
+    return override(values, "--set-json", json.dumps(kept)), sorted(files)

@@ -10,7 +10,7 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object, side_by_side
 from chartgen.kube.workloads import find_runs, find_workers, outcome
 from chartgen.releases.history import UNFINISHED, RevisionRecord, is_owned, read_records
-from chartgen.releases.lease import read_notes
+from chartgen.releases.lock import read_notes
 
 LIST_HINT = "`helm list --all-namespaces` shows all releases"
 _STUCK = UNFINISHED.keys() - {"uninstalling"}

@@ -12,7 +12,7 @@ from selection import HELMS, cases
 
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import render
-from chartgen.helm.program_errors import HelmError
+from chartgen.helm.program import HelmError
 from chartgen.helm.schema import check_patterns
 from chartgen.linter import find_presets, lint
 from chartgen.rehearsal import engines

@@ -17,8 +17,7 @@ from proxy import Proxy, proxy_to
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.kube import LEASE, Cluster, Kind, Object, connect
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.releases.lease import DURATION, holder_of, lease_name, read_notes
-from chartgen.releases.lock import Lock, Pace
+from chartgen.releases.lock import DURATION, Lock, Pace, holder_of, lease_name, read_notes
 
 RELEASE = "my-run"
 NEVER = 1e6  # seconds between two renewals: those of the test only

@@ -14,7 +14,7 @@ from lint_seeds import WEB_SEEDS, plant_web
 from chartgen.data.api_schemas import kind_schema, kubernetes_versions
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
-from chartgen.helm.program_errors import HelmError
+from chartgen.helm.program import HelmError
 from chartgen.helm.yaml import load_file
 from chartgen.kube import NAMESPACE, Cluster, ClusterError
 from chartgen.kube.validation import full_name, limited_types, limits_table

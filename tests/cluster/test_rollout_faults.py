@@ -26,8 +26,7 @@ from chartgen.kube import CONFIG_MAP, JOBSET, LEASE, SECRET, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines
-from chartgen.releases.lease import lease_name
-from chartgen.releases.lock import Lock
+from chartgen.releases.lock import Lock, lease_name
 from chartgen.releases.rollout import Rollout, prepare
 
 pytestmark = pytest.mark.engines

@@ -35,8 +35,7 @@ from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases import helm_release
 from chartgen.releases.helm_release import Place
 from chartgen.releases.history import RevisionRecord, read_records
-from chartgen.releases.lease import lease_name
-from chartgen.releases.lock import Lock
+from chartgen.releases.lock import Lock, lease_name
 from chartgen.releases.state import State
 from chartgen.releases.status.failure import BROKEN, FirstFailure, broken_machine
 from chartgen.releases.status.messages import why_rejected

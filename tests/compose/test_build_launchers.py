@@ -17,7 +17,7 @@ from chartgen.composer.origin import Composed, Unknown, annotations_of, origin_o
 from chartgen.composer.target import load_target, with_launchers
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
-from chartgen.helm.program_errors import HelmError
+from chartgen.helm.program import HelmError
 from chartgen.helm.values import load_values
 from chartgen.helm.yaml import load
 

@@ -17,8 +17,7 @@ from mini_charts import CHART_YAML
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.helm import manifests, program
 from chartgen.helm.chart import Chart
-from chartgen.helm.program import find_helm, parse_version
-from chartgen.helm.program_errors import HelmError, explain_helm
+from chartgen.helm.program import HelmError, explain_helm, find_helm, parse_version
 
 KUBECONFIG = """\
 apiVersion: v1

@@ -28,7 +28,7 @@ from chartgen.helm.yaml import load
 from chartgen.kube import NAMESPACE, POD, SECRET, Kind, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.releases.history import RevisionRecord, parse_time, read_record
-from chartgen.releases.kept_files import keep_files
+from chartgen.releases.plan import keep_files
 from chartgen.releases.status.training_log import progress_of
 
 INFO = {"status": "deployed", "last_deployed": "2026-11-24T06:00:00Z"}

@@ -106,6 +106,18 @@ def test_help_of_every_command_is_light() -> None:
     assert ran.stdout == "[]\n"
 
 
+@pytest.mark.helm
+def test_a_render_loads_neither_pyhelm3_nor_what_it_needs() -> None:
+    site = "values/site.gke-a3mega.example.yaml"
+    script = (
+        "import sys; from click.testing import CliRunner; from chartgen.cli import main\n"
+        f"assert CliRunner().invoke(main, ['render', 'gke-a3mega', '-f', '{site}']).exit_code == 0\n"
+        "print([name for name in ('pyhelm3', 'pydantic', 'asyncio') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
 def test_version() -> None:
     assert re.fullmatch(r"chartgen, version \d+\.\d+\.\d+\n", chartgen("--version").output)
 

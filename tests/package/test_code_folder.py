@@ -14,7 +14,7 @@ from userlib import chartgen, write
 from chartgen.composer.code_folder import LARGEST, packed_code
 from chartgen.errors import UsageError
 from chartgen.helm.values import load_values
-from chartgen.releases.kept_files import keep_files
+from chartgen.releases.plan import keep_files
 
 FILES = {
     "train.py": "import sys\nfrom lib.model import NAME\nprint(NAME, sys.argv[1:])\n",

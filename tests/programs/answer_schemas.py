@@ -117,7 +117,7 @@ def _of_estimates() -> dict[str, Shape]:
 def _of_releases() -> dict[str, Shape]:
     from chartgen.releases.diff import Change
     from chartgen.releases.helm_release import Release
-    from chartgen.releases.preflight.result import Diagnosis
+    from chartgen.releases.preflight.context import Diagnosis
     from chartgen.releases.preview import LostWork
     from chartgen.releases.status.overview import Glance
     from chartgen.releases.status.readout import Readout

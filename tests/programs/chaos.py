@@ -40,7 +40,7 @@ from chartgen.rehearsal.engine_build import build_engines
 from chartgen.rehearsal.engines import needed_engines
 from chartgen.rehearsal.simulated_nodes import create_machines
 from chartgen.releases.history import read_records
-from chartgen.releases.lease import lease_name
+from chartgen.releases.lock import lease_name
 from chartgen.releases.status.readout import read_readout
 
 NAMESPACE = "chaos"

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from chartgen.releases.lease import identity
-from chartgen.releases.lock import Pace, now
+from chartgen.releases.lock import Pace, identity, now
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user without an entry in passwd")

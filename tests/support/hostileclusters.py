@@ -24,7 +24,7 @@ from chartgen.helm.yaml import load
 from chartgen.kube import kinds
 from chartgen.kube.kinds import Kind
 from chartgen.kube.run_kinds import api_kinds
-from chartgen.releases.lease import lease_name
+from chartgen.releases.lock import lease_name
 
 RELEASE, SPACE, THEIRS = "my-run", "ml", "theirs"
 _QUEUE = "a3-mega"

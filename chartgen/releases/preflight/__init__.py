@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from chartgen.releases.preflight.context import Diagnosis, Status
 from chartgen.releases.preflight.examination import examine, examine_cluster
-from chartgen.releases.preflight.result import Diagnosis, Status
 
 __all__ = ["Diagnosis", "Status", "examine", "examine_cluster"]

@@ -10,9 +10,8 @@ from chartgen.kube import LOCAL_QUEUE, ClusterError, Kind, Object
 from chartgen.kube.controllers import INSTALLED, KUEUE, Controller, group_of
 from chartgen.kube.run_kinds import api_kinds, find, kind_of, lacks_runtime
 from chartgen.kube.workloads import used_api_versions
-from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, failed, passed, read_if_allowed, warned
 from chartgen.releases.preflight.kueue import change_of_configuration, frameworks, kueue_config, look_at_configuration
-from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 _HOOKS = tuple(

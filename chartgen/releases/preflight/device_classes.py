@@ -7,7 +7,7 @@ from typing import Any
 
 from chartgen.data.compatibility import lock, within
 from chartgen.kube import Kind, Object
-from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, failed, passed, read_if_allowed, warned
 from chartgen.releases.preflight.controllers import kueue_version
 from chartgen.releases.preflight.kueue import (
     change_of_configuration,
@@ -16,7 +16,6 @@ from chartgen.releases.preflight.kueue import (
     mapped_classes,
     resource_groups,
 )
-from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 from chartgen.releases.preflight.setup_hint import setup_step
 
 _TEMPLATES = [

@@ -23,8 +23,7 @@ from chartgen.releases.preflight import (
     storage,
     versions,
 )
-from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.result import Diagnosis, warned
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, warned
 
 Check: TypeAlias = "Callable[[PreflightContext], Iterator[Diagnosis]]"
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from chartgen.kube import Object
 from chartgen.kube.workloads import outcome
 from chartgen.releases.history import OWNER_ANNOTATION, UNFINISHED, RevisionRecord
-from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.result import Diagnosis, warned
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, warned
 
 
 def orphans(context: PreflightContext) -> Iterator[Diagnosis]:

@@ -11,9 +11,8 @@ from chartgen.kube import CONFIG_MAP, INSTANCE_LABEL, POD, Kind, Object
 from chartgen.kube.pods import Pods
 from chartgen.kube.quantities import Quantities, add, amount_text
 from chartgen.kube.scheduling import has_label, is_selected, offers, room, untolerated, wanted_labels, why_unusable
-from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, failed, passed, read_if_allowed, warned
 from chartgen.releases.preflight.kueue import flavors_of
-from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 from chartgen.visible import counted
 
 # Signs of an autoscaler in a cluster: a status (kubernetes/autoscaler, cluster-autoscaler/FAQ.md), or its own kind

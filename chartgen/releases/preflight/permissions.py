@@ -14,8 +14,7 @@ from chartgen.kube.permissions import Permission
 from chartgen.kube.run_kinds import api_kinds
 from chartgen.kube.workloads import is_volcano
 from chartgen.releases.history import storage_kind
-from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, failed, passed, warned
 
 _RULES = Kind("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
 _ACCESS = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)

@@ -12,9 +12,16 @@ from chartgen.kube import NAMESPACE, VOLCANO_QUEUE, Object, wait_for
 from chartgen.kube.quantities import Quantities, add, amount_text, read_quantities, read_quantity
 from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
 from chartgen.kube.workloads import is_volcano
-from chartgen.releases.preflight.context import PreflightContext, condition, read_if_allowed
+from chartgen.releases.preflight.context import (
+    Diagnosis,
+    PreflightContext,
+    condition,
+    failed,
+    passed,
+    read_if_allowed,
+    warned,
+)
 from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, local_queue, newest_kind, resource_groups
-from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 from chartgen.releases.preflight.setup_hint import RELEASE, other_queues, setup_step
 
 _SEEN = 5.0  # seconds

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from chartgen.kube import CONFIG_MAP, SECRET, Kind
 from chartgen.kube.pods import Pods
 from chartgen.kube.references import OF_PODS, references
-from chartgen.releases.preflight.context import PreflightContext
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, failed, passed
 from chartgen.releases.preflight.kueue import newest_kind
-from chartgen.releases.preflight.result import Diagnosis, failed, passed
 from chartgen.releases.preflight.setup_hint import setup_step
 
 _ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")

@@ -9,9 +9,8 @@ from fractions import Fraction
 from chartgen.kube import NAMESPACE, POD, ClusterError, Kind, Object
 from chartgen.kube.pods import Pods
 from chartgen.kube.quantities import Quantities, add, amount_text, read_quantities
-from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, failed, passed, read_if_allowed, warned
 from chartgen.releases.preflight.controllers import reason_of
-from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
 _LEVEL = "pod-security.kubernetes.io/enforce"

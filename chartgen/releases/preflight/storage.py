@@ -8,8 +8,7 @@ from typing import Any
 from chartgen.kube import CLAIM, CSI_DRIVER, STORAGE_CLASS, ClusterError, Kind, Object
 from chartgen.kube.workloads import find_workers
 from chartgen.releases.history import RevisionRecord, each_deployed, read_record
-from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, failed, passed, warned
 from chartgen.releases.preflight.setup_hint import setup_step
 
 _ONE_MACHINE = {"ReadWriteOnce", "ReadWriteOncePod"}

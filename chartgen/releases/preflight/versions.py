@@ -11,9 +11,8 @@ from chartgen.data.compatibility import version
 from chartgen.errors import MissingToolError
 from chartgen.helm.program import find_helm
 from chartgen.helm.yaml import load, require_map
-from chartgen.releases.preflight.context import PreflightContext
+from chartgen.releases.preflight.context import Diagnosis, PreflightContext, failed, passed
 from chartgen.releases.preflight.controllers import kueue_version
-from chartgen.releases.preflight.result import Diagnosis, failed, passed
 
 _AT_LEAST = re.compile(r">=\s*v?([0-9.]+)")
 

@@ -12,7 +12,7 @@ from chartgen.errors import MissingToolError
 from chartgen.kube import Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import outcome, why_failed
-from chartgen.releases.lease import read_notes
+from chartgen.releases.lock import read_notes
 from chartgen.releases.status.events import RemovedPod
 from chartgen.releases.status.members import End, Member, each_member, last_lines
 from chartgen.releases.status.messages import LONGEST
