@@ -72,12 +72,11 @@ def _is_tuned(preset: str, target: str) -> bool:
 def plan(preset: str, target: str, machines: int = 0) -> Job | Finding:
     """Return the job of a preset on a target, on its own or so many machines, with its layout; or the first error."""
     layers = preset_layers(preset, target, LIBRARY)
-    given = [f"nodes={machines}"] if machines else []
-    values = load_values([*layers, *filter(None, [site_example(target, LIBRARY)])], set_values=given)
+    files = [*layers, *filter(None, [site_example(target, LIBRARY)])]
+    values = load_values(files, set_values=[f"nodes={machines}"] * (machines > 0))
     findings, decision = checked(_target(target)[1], replace(values, presets=len(layers)))
     errors = [found for found in findings if found.severity == "error"]
     job = decision.job if decision else None
-    assert errors or job, f"{preset} on {target}: no job, and no finding"
     return errors[0] if errors or not job else job
 
 
@@ -130,10 +129,8 @@ _PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 444 {height}"
 <style>
   .paper {{ fill: #ffffff }} .gpu {{ fill: #00796b }}
   text {{ font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2933 }}
-  .note {{ font-size: 10px; opacity: 0.8 }}
-  @media (prefers-color-scheme: dark) {{
-    .paper {{ fill: #1e2129 }} .gpu {{ fill: #4db6ac }} text {{ fill: #e6e9ef }}
-  }}
+  @media (prefers-color-scheme: dark) {{ .paper {{ fill: #1e2129 }} .gpu {{ fill: #4db6ac }} text {{ fill: #e6e9ef }} }}
+  text.note {{ font-size: 10px; opacity: 0.8 }}
 </style>
 <rect class="paper" width="444" height="{height}" rx="8"/>
 {rows}
@@ -150,9 +147,11 @@ def picture() -> str:
         job = next(each for name in names if isinstance(each := plan(preset, name), Job))
         copies = layout_sizes(job.values, job.world)["data"]
         copy, stages = job.world // copies, job.parallel("pipeline")
-        rows.append(f'<text x="12" y="{top + 10}">{preset}</text>')
         note = f"{copies} x {copy} = {job.world} {_gpu(job.machine)}"
-        rows.append(f'<text class="note" x="12" y="{top + 23}">{note}</text>')
+        rows += [
+            f'<text x="12" y="{top + 10}">{preset}</text>',
+            f'<text class="note" x="12" y="{top + 23}">{note}</text>',
+        ]
         for at in range(copy):
             machine, slot = divmod(at, job.gpus_per_node)
             x, y = 162 + machine % 4 * (job.gpus_per_node * 8 + 5) + slot * 8, top + 4 + machine // 4 * 12
