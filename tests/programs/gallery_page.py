@@ -59,9 +59,9 @@ A job that cannot run has the [finding](findings.md) that you would see.
 
 
 @cache
-def _target(name: str) -> tuple[Target, Chart]:
+def _target(name: str) -> tuple[Target, Chart, Machine]:
     target = load_target(name, LIBRARY)
-    return target, compose_interface(target)
+    return target, compose_interface(target), next(iter(target.machines.values()))
 
 
 def _is_tuned(preset: str, target: str) -> bool:
@@ -88,7 +88,7 @@ def cell(preset: str, target: str) -> str:
     if isinstance(found, Finding):
         return f"[{_REASONS.get(found.rule, found.rule)}](findings.md#{found.rule})"
     size = f"{found.nodes} x {found.gpus_per_node}"
-    size += f" {_gpu(found.machine)}" * (found.machine.gpu != _usual(target).gpu)
+    size += f" {_gpu(found.machine)}" * (found.machine.gpu != _target(target)[2].gpu)
     bold = "**" * _is_tuned(preset, target)
     sizes = {name: size for name, size in layout_sizes(found.values, found.world).items() if size > 1}
     layout = [f"{name} {sizes[name]}" for name in ("tensor", "pipeline", "context", "expert", "data") if name in sizes]
@@ -103,10 +103,6 @@ def _whole(text: str) -> str:
     return text.replace(" ", "\N{NO-BREAK SPACE}")  # one line of a narrow cell
 
 
-def _usual(target: str) -> Machine:
-    return next(iter(_target(target)[0].machines.values()))
-
-
 def _gpu(machine: Machine) -> str:
     return machine.gpu.partition("-")[0].upper()
 
@@ -116,7 +112,8 @@ def page() -> str:
     parts = [_HEAD]
     for cloud, platforms in CLOUDS.items():
         names = [name for name in LIBRARY.names("target") if _target(name)[0].platform in platforms]
-        heads = [f"`{name}`<br>{_whole(f'{_usual(name).gpus} x {_gpu(_usual(name))}')}" for name in names]
+        usual = [(name, _target(name)[2]) for name in names]
+        heads = [f"`{name}`<br>{_whole(f'{machine.gpus} x {_gpu(machine)}')}" for name, machine in usual]
         rows = [[f"`{preset}`", *(cell(preset, name) for name in names)] for preset in MODELS]
         lines = [f"| {' | '.join(row)} |" for row in (["preset", *heads], ["---"] * (len(names) + 1), *rows)]
         parts.append("\n".join([f'## {cloud}\n\n<div class="gallery" markdown>\n', *lines, "\n</div>\n"]))
