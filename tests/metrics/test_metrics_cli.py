@@ -393,6 +393,13 @@ def test_steps_that_were_done_again_are_shaded(folder: Path) -> None:
     assert "repeated steps" in (folder / "run.svg").read_text()
 
 
+def test_a_short_log_has_each_step_on_the_axis_once(folder: Path) -> None:
+    (folder / "run.log").write_text(logs.megatron(logs.steps([7.0] * 3)))
+    assert metrics("run.log", "--plot", "run.svg").exit_code == 0
+    first = (folder / "run.svg").read_text().partition("<polyline")[0]
+    assert re.findall('class="tick middle".*?>(.*?)<', first) == ["1", "2", "3"]
+
+
 def test_a_line_beyond_the_axis_is_cut_off_not_bent() -> None:
     panel = Panel("loss", [], ("#000", "#fff"), low=0.0, high=1.0)
     scale = Scale(StepAxis(0, 10), panel)

@@ -59,9 +59,9 @@ A job that cannot run has the [finding](findings.md) that you would see.
 
 
 @cache
-def _target(name: str) -> tuple[Target, Chart]:
+def _target(name: str) -> tuple[Target, Chart, Machine]:
     target = load_target(name, LIBRARY)
-    return target, compose_interface(target)
+    return target, compose_interface(target), next(iter(target.machines.values()))
 
 
 def _is_tuned(preset: str, target: str) -> bool:
@@ -72,12 +72,11 @@ def _is_tuned(preset: str, target: str) -> bool:
 def plan(preset: str, target: str, machines: int = 0) -> Job | Finding:
     """Return the job of a preset on a target, on its own or so many machines, with its layout; or the first error."""
     layers = preset_layers(preset, target, LIBRARY)
-    given = [f"nodes={machines}"] if machines else []
-    values = load_values([*layers, *filter(None, [site_example(target, LIBRARY)])], set_values=given)
+    files = [*layers, *filter(None, [site_example(target, LIBRARY)])]
+    values = load_values(files, set_values=[f"nodes={machines}"] * (machines > 0))
     findings, decision = checked(_target(target)[1], replace(values, presets=len(layers)))
     errors = [found for found in findings if found.severity == "error"]
     job = decision.job if decision else None
-    assert errors or job, f"{preset} on {target}: no job, and no finding"
     return errors[0] if errors or not job else job
 
 
@@ -89,7 +88,7 @@ def cell(preset: str, target: str) -> str:
     if isinstance(found, Finding):
         return f"[{_REASONS.get(found.rule, found.rule)}](findings.md#{found.rule})"
     size = f"{found.nodes} x {found.gpus_per_node}"
-    size += f" {_gpu(found.machine)}" * (found.machine.gpu != _usual(target).gpu)
+    size += f" {_gpu(found.machine)}" * (found.machine.gpu != _target(target)[2].gpu)
     bold = "**" * _is_tuned(preset, target)
     sizes = {name: size for name, size in layout_sizes(found.values, found.world).items() if size > 1}
     layout = [f"{name} {sizes[name]}" for name in ("tensor", "pipeline", "context", "expert", "data") if name in sizes]
@@ -104,10 +103,6 @@ def _whole(text: str) -> str:
     return text.replace(" ", "\N{NO-BREAK SPACE}")  # one line of a narrow cell
 
 
-def _usual(target: str) -> Machine:
-    return next(iter(_target(target)[0].machines.values()))
-
-
 def _gpu(machine: Machine) -> str:
     return machine.gpu.partition("-")[0].upper()
 
@@ -117,7 +112,8 @@ def page() -> str:
     parts = [_HEAD]
     for cloud, platforms in CLOUDS.items():
         names = [name for name in LIBRARY.names("target") if _target(name)[0].platform in platforms]
-        heads = [f"`{name}`<br>{_whole(f'{_usual(name).gpus} x {_gpu(_usual(name))}')}" for name in names]
+        usual = [(name, _target(name)[2]) for name in names]
+        heads = [f"`{name}`<br>{_whole(f'{machine.gpus} x {_gpu(machine)}')}" for name, machine in usual]
         rows = [[f"`{preset}`", *(cell(preset, name) for name in names)] for preset in MODELS]
         lines = [f"| {' | '.join(row)} |" for row in (["preset", *heads], ["---"] * (len(names) + 1), *rows)]
         parts.append("\n".join([f'## {cloud}\n\n<div class="gallery" markdown>\n', *lines, "\n</div>\n"]))
@@ -130,10 +126,8 @@ _PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 444 {height}"
 <style>
   .paper {{ fill: #ffffff }} .gpu {{ fill: #00796b }}
   text {{ font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2933 }}
-  .note {{ font-size: 10px; opacity: 0.8 }}
-  @media (prefers-color-scheme: dark) {{
-    .paper {{ fill: #1e2129 }} .gpu {{ fill: #4db6ac }} text {{ fill: #e6e9ef }}
-  }}
+  @media (prefers-color-scheme: dark) {{ .paper {{ fill: #1e2129 }} .gpu {{ fill: #4db6ac }} text {{ fill: #e6e9ef }} }}
+  text.note {{ font-size: 10px; opacity: 0.8 }}
 </style>
 <rect class="paper" width="444" height="{height}" rx="8"/>
 {rows}
@@ -150,9 +144,11 @@ def picture() -> str:
         job = next(each for name in names if isinstance(each := plan(preset, name), Job))
         copies = layout_sizes(job.values, job.world)["data"]
         copy, stages = job.world // copies, job.parallel("pipeline")
-        rows.append(f'<text x="12" y="{top + 10}">{preset}</text>')
         note = f"{copies} x {copy} = {job.world} {_gpu(job.machine)}"
-        rows.append(f'<text class="note" x="12" y="{top + 23}">{note}</text>')
+        rows += [
+            f'<text x="12" y="{top + 10}">{preset}</text>',
+            f'<text class="note" x="12" y="{top + 23}">{note}</text>',
+        ]
         for at in range(copy):
             machine, slot = divmod(at, job.gpus_per_node)
             x, y = 162 + machine % 4 * (job.gpus_per_node * 8 + 5) + slot * 8, top + 4 + machine // 4 * 12
