@@ -65,6 +65,11 @@ def test_links_in_the_storage_lead_no_writes_elsewhere(tmp_path: Path) -> None:
     share(folder, FIGURES, 2)
     assert write_speed(str(folder)) > 0
     assert victim.read_text() == "theirs"
+    (tmp_path / "0.json").write_text("theirs")
+    (tmp_path / "machines").symlink_to(tmp_path)
+    with pytest.raises(OSError, match="machines"):
+        share(tmp_path / "machines", FIGURES, 2)
+    assert (tmp_path / "0.json").read_text() == "theirs"
 
 
 def test_own_figures_count_whatever_the_clock_of_the_storage_shows(
