@@ -112,11 +112,21 @@ def program_of_the_image(job: Job) -> Iterator[KeyProblem]:
 def precision_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
     """GPUs compute in the number formats of their generation only: FP8 came with Hopper, NVFP4 with Blackwell."""
     gpu, wanted = job.machine.model, job.values["precision"]
-    if gpu and wanted not in gpu.precisions:
+    if gpu and not job.describes_model and (own := _precision_of_the_recipe(job)) not in (*gpu.precisions, ""):
+        message = f"computes in {own}, which is not a format of {gpu.model}, the GPU of {job.machine.name}"
+        hint = f"use another machineType, or {job.key('config.mixed_precision')} bf16_mixed"
+        yield KeyProblem(job.key(job.launcher.own_model), message, hint, ("machineType",))
+    elif gpu and wanted not in gpu.precisions:
         both = [precision for precision in job.launcher.precisions if precision in gpu.precisions]
         message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
         hint = f"use {' or '.join(both)}" if both else "use another machineType"
         yield KeyProblem("precision", message, hint, ("machineType",))
+
+
+def _precision_of_the_recipe(job: Job) -> str:
+    from chartgen.checks.speed import decided_sizes
+
+    return str(decided_sizes(job).get("precision", ""))
 
 
 @rule("AI-Hypercomputer/gpu-recipes @ 2e1fd5e, training/a4x", tasks=RUNS)

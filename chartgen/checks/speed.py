@@ -173,7 +173,7 @@ def run_of_job(job: Job) -> Run | str:
     model = architecture_of(job)
     if model is None:
         return f"the sizes of the model of {job.own[job.launcher.own_model]} are not known"
-    decided = _decided(job)
+    decided = decided_sizes(job)
     if "sequence" not in decided:
         return f"the sequence length of {job.own[job.launcher.own_model]} is not known"
     given = {name: bool(value) for name, value in job.options.items()}
@@ -202,7 +202,7 @@ def _months(job: Job) -> float:
     return -_LONG_AGO if months is None else months
 
 
-def _decided(job: Job) -> Mapping[str, Any]:
+def decided_sizes(job: Job) -> Mapping[str, Any]:
     """Return sequence length, precision and recomputation: of the values, or of the recipe with its `config`."""
     if job.describes_model:
         sequence = int(job.values["sequenceLength"])

@@ -22,6 +22,7 @@ from chartgen.helm.yaml import load
 NEWEST = ["network.pluginVersion=v1.0.17", "network.daemonVersion=v1.0.23"]
 
 # target, --set flags, id, key, a part of the message
+BRIDGE = "launchers.megatron-bridge"
 WRONG = [
     # plugins and daemons
     *(
@@ -106,6 +107,13 @@ WRONG = [
         "rtxpro6000",
     ),
     ("gke-a3mega", ["precision=mxfp8"], "precision-of-the-gpu", "precision", "mxfp8 is not a format of h100-80gb"),
+    (
+        "eks-p5",
+        ["launcher=megatron-bridge", f"{BRIDGE}.recipe=nemotron_3_super_pretrain_config"],
+        "precision-of-the-gpu",
+        f"{BRIDGE}.recipe",
+        "nvfp4, which is not a format of h100-80gb",
+    ),
 ]
 
 RIGHT = [
@@ -140,6 +148,14 @@ RIGHT = [
     ),
     ("gke-a3mega", ["launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.04", *NEWEST]),
     ("gke-a3mega", ["precision=fp8"]),
+    (
+        "gke-a3high",
+        [
+            "launcher=megatron-bridge",
+            f"{BRIDGE}.recipe=nemotron_3_super_pretrain_config",
+            f"{BRIDGE}.config.mixed_precision=bf16_mixed",
+        ],
+    ),
     ("eks-p5", ["machineType=p4d.24xlarge", "precision=fp16"]),
     ("eks-p5", ["machineType=p6-b300.48xlarge", "precision=fp8"]),
     ("oke-h100", ["machineType=BM.GPU.GB300.4", "precision=fp8"]),
