@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from pathlib import Path
 
@@ -141,6 +142,10 @@ def test_steps_of_mlperf_that_count_epochs(tmp_path: Path) -> None:
         lines += [mllog(when - 0.36, "block_start"), mllog(when, "tracked_stats", {"throughput": speed}, step=20 * at)]
     found = figures(tmp_path, mlperf("unet3d", 28, 168, *lines, end=5.69))
     assert found.timeline.steps == pytest.approx(220 * 6, rel=0.01)
+    # other submitters of it call the samples of an evaluation an epoch
+    lines += [mllog(5.7, "eval_accuracy", 0.9, epoch_num=220 * 168)]
+    (evaluation,) = figures(tmp_path, mlperf("unet3d", 28, 168, *lines, end=5.8)).evaluations
+    assert (evaluation.samples, evaluation.step, math.isnan(evaluation.epoch)) == (220 * 168, 220 * 6, True)
 
 
 def test_launches_of_torchtitan_are_runs(tmp_path: Path) -> None:

@@ -197,12 +197,14 @@ class Counter:
     def epoch_of(self, metadata: Mapping[str, Any]) -> float:
         """Return the epoch of an evaluation; nan where its count is one of samples or tokens.
 
-        Benchmarks of language models call these epochs: at least a batch, and no more than there are.
+        Benchmarks of language models call these epochs: at least a batch, and no more than there are, unless that many
+        samples are what the steps so far have read.
         """
         count = metadata.get("epoch_num")
         if not isinstance(count, int | float) or "samples_count" in metadata or count <= 0:
             return NEVER
-        beyond = not self.sequence and 0 < self.epoch < count
+        is_reached = self.reached > 0 and abs(count / self.batch - self.reached) <= 0.1 * self.reached
+        beyond = not self.sequence and 0 < self.epoch < count and not is_reached
         return float(count) if count < self.batch or beyond else NEVER
 
     def step_of(self, samples: float, epoch: float) -> int:
