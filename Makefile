@@ -102,6 +102,10 @@ threats: $(RUNTIME) ## write the tests with the mark `threat` into the table of 
 pictures: $(CHARTGEN) ## draw the pictures of docs/explanation/how-it-works.md
 	$(PROGRAM)/pictures.py
 
+.PHONY: gallery
+gallery: $(CHARTGEN) ## plan every preset on every target again, for docs/reference/gallery.md (a minute)
+	$(PROGRAM)/gallery_page.py
+
 .PHONY: packages
 packages: $(CHARTGEN) ## package every chart into dist/charts, for a release or a registry; HELM=PROGRAM, SIGN="--sign --key NAME ..."
 	$(HELM) package charts/*/ --destination dist/charts $(SIGN)
@@ -196,6 +200,7 @@ clean: ## remove the virtual environment, build results and caches (not the engi
 # Cleared when the pins change, so that a removed package is not imported by accident.
 $(RUNTIME): requirements/build.txt requirements/runtime.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("$(PYTHON) is Python %d.%d, chartgen needs 3.10 or newer; try make PYTHON=python3.12" % sys.version_info[:2])'
+	@! test -L $(VENV) || { echo "$(VENV) is a link, and this would empty what others use; make it in its own folder" >&2; exit 1; }
 	@echo "Creating $(VENV) and installing what chartgen needs"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(HASHED) -r requirements/build.txt

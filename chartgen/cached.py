@@ -55,7 +55,8 @@ def _is_private(path: Path) -> bool:
 
 def _prune(folder: Path) -> None:
     """Remove entries that were not read for a month, and the oldest ones beyond the size limit."""
-    stats = [(entry.stat(), entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+    with os.scandir(folder) as entries:  # another process may remove one meanwhile
+        stats = [(entry.stat(), entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
     total = 0
     for stat, path in sorted(stats, key=lambda each: -each[0].st_mtime_ns):
         total += stat.st_size

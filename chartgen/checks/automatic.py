@@ -1,15 +1,16 @@
-"""Layouts that choose themselves: the word `auto` in values, and presets on machines that they were not made for."""
+"""What values leave to chartgen: layouts (the word `auto`, presets on other machines), and when a run saves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chartgen.checks.job import Job, value_at
+from chartgen.checks.job import Job, job_of, value_at
 from chartgen.checks.layouts import CHOICES, Layout, can_estimate, layout_values, layouts_of, searched, works
 from chartgen.checks.memory_fit import Change, changed, is_uneven, nested_values
 from chartgen.checks.speed import JobSpeed, speed_of
+from chartgen.checks.training import chosen_grace, chosen_interval
 from chartgen.checks.values import check_values, effective_values
 from chartgen.composer.composed import composed_chart
 from chartgen.composer.origin import Composed, origin_of
@@ -24,6 +25,8 @@ AUTO = "auto"
 # What a layout depends on: while it stays the same, an upgrade keeps the layout of the release.
 _BASIS = ("launcher", "nodes", "gpusPerNode", "machineType", "model", "sequenceLength", "precision", "batch.global")
 _MOST_GPUS = 16384
+# What is chosen where a run saves and its values leave it out, though the charts have a default.
+_LEFT_OUT = {"checkpoint.interval": chosen_interval, "run.gracePeriodSeconds": chosen_grace}
 FITTING = Rule(
     "layout-fits",
     "Where values or a preset leave the layout to chartgen, one must pass every check and fit into memory.",
@@ -37,10 +40,11 @@ class Decision:
 
     Args:
         values: The values.
-        change: The keys that were chosen, with their numbers; nothing if the values had them all.
+        change: The keys of the layout that were chosen, with their numbers; nothing if the values had them all.
         step_seconds: Estimated time of a step in the chosen layout; None if not known.
         reason: Why chartgen chose: the keys that are `auto`, or what the layout of the preset was.
         job: The job of the values, if it has been read.
+        saving: What the values leave out of how the run saves, with the numbers that were chosen.
     """
 
     values: Values
@@ -48,26 +52,49 @@ class Decision:
     step_seconds: float | None = None
     reason: str = ""
     job: Job | None = None
+    saving: Change = field(default_factory=dict)
 
     def __str__(self) -> str:
         sizes = {key.rpartition(".")[2] if "parallel" in key else key: value for key, value in self.change.items()}
         step = f" (estimated {self.step_seconds:.3g} s a step)" if self.step_seconds else ""
-        return f"{self.reason} -> {', '.join(f'{key} {str(value).lower()}' for key, value in sizes.items())}{step}"
+        layout = f"{self.reason} -> {', '.join(f'{key} {str(value).lower()}' for key, value in sizes.items())}{step}"
+        left = [f"{key}: left out -> {value}" for key, value in self.saving.items()]
+        return "; ".join([layout, *left] if self.change else left)
 
 
 def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None) -> Decision:
-    """Choose the layout that values leave open: the first of `chartgen fit`, among the keys that are `auto`.
+    """Choose what values leave open: the layout, the interval of checkpoints and the grace period of a run that saves.
 
-    A preset keeps its own layout where that passes every check; elsewhere one is chosen, unless the user set sizes.
+    The layout is the first of `chartgen fit`, among the keys that are `auto`. A preset keeps its own layout where that
+    passes every check; elsewhere one is chosen, unless the user set sizes.
 
     Args:
         chart: The chart; values of charts that chartgen did not make stay unchanged.
         values: The user's layers.
-        before: The values of the release, whose layout is kept while model and machines stay the same.
+        before: The values of the release, whose choices are kept while model and machines stay the same.
 
     Raises:
         ChartgenError: No layout fits; the message has the least number of machines, if one is known.
     """
+    decision = _with_layout(chart, values, before)
+    data = decision.values.data
+    left = [key for key in _LEFT_OUT if value_at(data, key) is None] if value_at(data, "checkpoint.enabled") else []
+    fits = left and (decision.job or not check_values(chart, decision.values))
+    job = decision.job or job_of(chart, decision.values) if fits else None
+    if job is None:
+        return decision
+    former = _former(chart, job, before) if before else None
+    if before and former and value_at(former.values, "checkpoint.enabled"):
+        change = {key: found for key in left if (found := value_at(before, key)) is not None}
+    else:
+        chosen = {key: _LEFT_OUT[key](job) for key in left}
+        change = {key: number for key, number in chosen.items() if number not in (None, value_at(job.values, key))}
+    values = replace(decision.values, data=nested_values(change, data))
+    return replace(decision, values=values, job=changed(job, change), saving=change)
+
+
+def _with_layout(chart: Chart, values: Values, before: Mapping[str, Any] | None) -> Decision:
+    """Choose the layout that values leave open."""
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return Decision(values, {})
@@ -122,17 +149,20 @@ def _without(data: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
 
 def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, Any]) -> Change | None:
     """Return the layout of the release, if what it depends on is as it was and it still works."""
+    former = _former(chart, job, before)
+    if former is None or value_at(former.values, "parallelism") == AUTO:
+        return None
+    layout = {key: value for key, value in layout_values(former).items() if key.startswith(words)}
+    return layout if works(changed(job, layout)) else None
+
+
+def _former(chart: Chart, job: Job, before: Mapping[str, Any]) -> Job | None:
+    """Return the job of the release; None if what choices depend on is not as it was."""
     old = Values(dict(before))
     if check_values(chart, old):
         return None
     former = replace(job, values=effective_values(chart, old))
-    if (
-        any(value_at(former.values, key) != value_at(job.values, key) for key in _BASIS)
-        or value_at(former.values, "parallelism") == AUTO
-    ):
-        return None
-    layout = {key: value for key, value in layout_values(former).items() if key.startswith(words)}
-    return layout if works(changed(job, layout)) else None
+    return former if all(value_at(former.values, key) == value_at(job.values, key) for key in _BASIS) else None
 
 
 def _refusal(job: Job, words: tuple[str, ...], values: Values) -> Problem:

@@ -86,6 +86,11 @@ def _checkpoints(job: Job) -> str:
     interval = int(job.values["checkpoint"]["interval"])
     where = job.values.get("storage", {}).get("outputs", {}).get("from", "")
     counted = "checkpoint.interval" in job.launcher.owns and job.world % job.model_parallel == 0
-    found = speed_of(job).estimate if counted else None
-    about = f" (about {found.step_seconds.middle * interval / 60:.0f} minutes, estimated)" if found else ""
-    return f"every {interval} steps{about}, on {where}"
+    speed = speed_of(job) if counted else None
+    about = ""
+    if speed and speed.estimate:
+        about = f" (about {speed.estimate.step_seconds.middle * interval / 60:.0f} minutes, estimated)"
+    elif speed:
+        about = f" (in unknown time: {speed.reason})"
+    grace = f", the last within {int(job.values['run']['gracePeriodSeconds'])} s of a stop"
+    return f"every {interval} steps{about}, on {where}{grace if job.launcher.processes != 'ray' else ''}"

@@ -25,11 +25,37 @@ _HOUR = 3600
 
 def save_seconds(job: Job) -> float:
     """Return the least time of a checkpoint whose machines write side by side."""
-    return max(_written_seconds(job), _LEAST_SECONDS)
+    from chartgen.checks.speed import architecture_of
+
+    model = architecture_of(job)
+    return max(_written_seconds(job, model.parameters if model else 0), _LEAST_SECONDS)
 
 
-def _written_seconds(job: Job) -> float:
-    return model_parameters(job) * _SAVED_BYTES / 1e9 / _WRITTEN_GIGABYTES / job.nodes
+def _written_seconds(job: Job, parameters: float) -> float:
+    return parameters * _SAVED_BYTES / 1e9 / _WRITTEN_GIGABYTES / job.nodes
+
+
+def chosen_interval(job: Job) -> int | None:
+    """Return the steps between two checkpoints that lose least; None if they or their time are not known."""
+    from chartgen.checks.speed import speed_of
+
+    saves = job.values["checkpoint"]["enabled"] and "checkpoint.interval" in job.launcher.owns
+    found = speed_of(job).estimate if saves and job.world % job.model_parallel == 0 else None
+    if found is None:
+        return None
+    step = found.step_seconds
+    best = best_interval(save_seconds(job), job.world)
+    steps = rounded_steps(min(best, _HOUR * step.middle / step.high), step.middle)
+    return min(steps, int(job.values["steps"]) or steps)
+
+
+def chosen_grace(job: Job) -> int | None:
+    """Return the given seconds, or more if a stopped run saves in them twice as slowly; None if it saves nothing."""
+    saves = job.values["checkpoint"]["enabled"] and job.launcher.processes != "ray"
+    if not saves or not job.describes_model or job.world % job.model_parallel:
+        return None
+    needed = math.ceil(_written_seconds(job, model_parameters(job)) / 5) * 10 + 60
+    return max(needed, int(job.values["run"]["gracePeriodSeconds"]))
 
 
 def best_interval(save: float, gpus: int) -> float:
@@ -57,18 +83,15 @@ def interval_within_an_hour(job: Job) -> Iterator[KeyProblem]:
     """A failure takes back the steps since the last checkpoint: those of more than an hour are too many."""
     from chartgen.checks.speed import speed_of
 
-    saved = job.values["checkpoint"]
-    if not saved["enabled"] or "checkpoint.interval" not in job.launcher.owns or job.world % job.model_parallel:
+    best, found = chosen_interval(job), speed_of(job).estimate
+    if best is None or found is None:
         return
-    found = speed_of(job).estimate
-    if found is None:
-        return
-    steps, step = min(saved["interval"], job.values["steps"] or saved["interval"]), found.step_seconds
+    interval = job.values["checkpoint"]["interval"]
+    steps, step = min(interval, job.values["steps"] or interval), found.step_seconds
     if steps * step.low > _HOUR:
-        best = rounded_steps(best_interval(save_seconds(job), job.world), step.middle)
         hours = f"{steps * step.middle / _HOUR:.1f} hours (estimated)"
-        message = f"{saved['interval']} steps take {hours}, lost with a failure"
-        hint = f"use {best}, where saves and losses take least"
+        message = f"{interval} steps take {hours}, lost with a failure"
+        hint = f"use {best}, where saves and losses take least, or leave it out"
         yield KeyProblem("checkpoint.interval", message, hint, ("nodes", "steps"))
 
 
@@ -79,17 +102,18 @@ def interval_within_an_hour(job: Job) -> Iterator[KeyProblem]:
 )
 def grace_for_a_checkpoint(job: Job) -> Iterator[KeyProblem]:
     """A stopped run saves once more, but Kubernetes kills it if its grace period ends first."""
-    ends_at_once = job.launcher.processes == "ray"
-    if job.world % job.model_parallel or not job.values["checkpoint"]["enabled"] or ends_at_once:
+    enough = chosen_grace(job)
+    if enough is None:
         return
-    grace, needed = int(job.values["run"]["gracePeriodSeconds"]), _written_seconds(job)
-    size = model_parameters(job) * _SAVED_BYTES / 1e12
+    parameters = model_parameters(job)
+    grace, needed = int(job.values["run"]["gracePeriodSeconds"]), _written_seconds(job, parameters)
+    size = parameters * _SAVED_BYTES / 1e12
     if grace < needed:
         message = (
             f"{grace} s is less than the {needed:.0f} s that a checkpoint of {size:.1f} TB takes if each of "
             f"{job.nodes} machines writes {_WRITTEN_GIGABYTES} GB/s (assumed)"
         )
-        hint = f"use {int(needed * 2) + 60} or more"
+        hint = f"use {enough} or more"
         yield KeyProblem("run.gracePeriodSeconds", message, hint, ("checkpoint.interval", "nodes"))
 
 

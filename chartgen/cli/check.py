@@ -118,7 +118,7 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
     seen["decided"] = decision is not None and all(finding.rule != SCHEMA for finding in findings)
     if decision and seen["decided"]:
-        values, seen["notes"] = decision.values, [str(decision)] if decision.change else []
+        values, seen["notes"] = decision.values, [text] if (text := str(decision)) else []
     what = "what only Helm can check is not checked; --render checks it"
     seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
     if job and not exit_code(findings):

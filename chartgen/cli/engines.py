@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from chartgen.cli.options import output_option
+from chartgen.cli.options import build_option, output_option
 from chartgen.cli.output import note, show_answer
 
 
@@ -18,7 +20,8 @@ def engines() -> None:
 
 @engines.command("get")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-def engines_get(names: tuple[str, ...]) -> None:
+@build_option
+def engines_get(names: tuple[str, ...], **options: Any) -> None:
     """Download the named engines, or all that users need, and build those that cannot be downloaded.
 
     `CHARTGEN_ENGINES_MIRROR` is the URL of a server that has each file below HOST/PATH, or `off` to download nothing.
@@ -30,7 +33,7 @@ def engines_get(names: tuple[str, ...]) -> None:
     from chartgen.rehearsal import engines as table
     from chartgen.rehearsal.engine_download import get
 
-    for name, path in get(names or table.of_users(), progress=note).items():
+    for name, path in get(names or table.of_users(), progress=note, **options).items():
         click.echo(f"{name}: {path}")
 
 

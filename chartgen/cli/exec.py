@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--rank", default=0, show_default=True, metavar="N", help="Number of the pod.")
 @click.option(
     "--root",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the mounts, such as DIR/outputs; programs in DIR/bin win. Default: a new temporary one, kept.",
 )
 @click.option("--env", "overrides", multiple=True, metavar="NAME=VALUE", help="A variable that overrides the pod's.")

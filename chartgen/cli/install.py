@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,8 +70,8 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     from chartgen.releases.rollout import check_existence
     from chartgen.releases.state import survey_release
 
-    job: GivenJob = options["job"]
     where: GivenPlace = options["where"]
+    job = _named(options["job"], where, options["release"])
     chart = job.chart()
     values = given = _avoiding(chart, job.values, options["avoided"])
     if action == "install":  # an upgrade keeps files of the release, which is still to be read
@@ -95,6 +96,25 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
                 return
             ask(rollout)
         carry_out(rollout, cluster, place, options)
+
+
+def _named(job: GivenJob, where: GivenPlace, release: str) -> GivenJob:
+    """Return a job with a target: if only its release is named, that of the release, with its values below."""
+    if job.target:
+        return job
+    from chartgen.composer.origin import WORKLOAD
+    from chartgen.errors import Problem, UsageError
+    from chartgen.releases.history import read_last_record
+
+    with where.open() as (cluster, place):
+        last = read_last_record(cluster, release, place.namespace)
+    if last is None or not last.target or last.setup:
+        problem = f"is of chart {last.chart}, which has no runs of chartgen" if last else "does not exist"
+        hint = "write TARGET RELEASE; `chartgen status` prints the charts of releases"
+        raise UsageError(Problem(f"release {release} {problem}", hint=hint))
+    note(f"{release} is a release of {last.target}; its values stay where no other is given")
+    workload = (last.content["metadata"].get("annotations") or {}).get(WORKLOAD)
+    return replace(job, target=last.target, workload=job.workload or workload, before=last.values)
 
 
 def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:

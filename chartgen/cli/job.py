@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,13 +18,20 @@ if TYPE_CHECKING:
     from chartgen.composer.target import Target
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
+    from chartgen.helm.yaml import Plain
 
 _TARGET = "chartgen.target-of-folder"
 _FETCH = 60.0  # seconds for a chart of a registry
 
 
 class FolderCommand(click.Command):
-    """A command on a target, with its values: the folder's own where the arguments name none."""
+    """A command on a target, with its values: the folder's own where the arguments name none.
+
+    Attributes:
+        takes_release_alone: Whether the release may be the only argument, which then names the target.
+    """
+
+    takes_release_alone = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, with the target of the folder before them if they lack one."""
@@ -38,7 +45,16 @@ class FolderCommand(click.Command):
             if len(words) < len(named) and not (words and _is_target(str(words[0]), options.get("path") or ())):
                 ctx.meta[_TARGET] = target
                 args = [target, *args]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.MissingParameter as error:
+            if not (error.param and error.param.name == "release" and (word := ctx.params.get("target"))):
+                raise
+            if self.takes_release_alone and not _is_target(word, ctx.params.get("path") or ()):
+                ctx.params.clear()
+                return super().parse_args(ctx, ["", *args])
+            hint = "write TARGET RELEASE; `chartgen status` prints the charts of releases"
+            raise click.UsageError(f"of TARGET and RELEASE there is only {word!r}; {hint}", ctx) from None
 
 
 def _is_target(word: str, path: tuple[str, ...]) -> bool:
@@ -57,12 +73,14 @@ class GivenJob:
         path: The folders of `--path`.
         workload: Another kind of job than the target's.
         options: The options of values, as `load_values` takes them, and `preset_names`, `code` and `program_file`.
+        before: Values below the given ones: those of the release.
     """
 
     target: str
     path: tuple[Path, ...]
     workload: str | None
     options: Mapping[str, Any]
+    before: dict[str, Plain] = field(default_factory=dict)
 
     @property
     def library(self) -> Library:
@@ -77,16 +95,21 @@ class GivenJob:
     @cached_property
     def values(self) -> Values:
         """Return the values as layers: presets, files, flags, the user's own program."""
-        from chartgen.helm.values import load_values, override
+        from chartgen.helm.values import load_values, merge_values, override
 
         options = {**self.options, **self._of_folder()}
-        presets = self._preset_layers(options.pop("preset_names"))
+        names, files = options.pop("preset_names"), options.pop("files")
+        presets = self._preset_layers(names)
         given, own = _own_program(options.pop("code"), options.pop("program_file"))
-        values = replace(load_values([*presets, *options.pop("files")], **options), presets=len(presets))
+        values = load_values([*presets, *files], **options)
+        if names and any(layer.has_keys(("launcher",)) for layer in values.layers[len(presets) :]):
+            presets = self._preset_layers(names, values.data.get("launcher"))
+            values = load_values([*presets, *files], **options)
+        values = replace(values, presets=len(presets))
         if own:
             values = override(values, "--set-json", own)
             values = replace(values, layers=(*values.layers[:-1], values.layers[-1]._replace(source=given)))
-        return values
+        return replace(values, data=merge_values(self.before, values.data)) if self.before else values
 
     def _of_folder(self) -> dict[str, Any]:
         """Return the preset and the files of `chartgen.yaml` for options that are not given, and note them."""
@@ -102,21 +125,28 @@ class GivenJob:
         target = context.meta.get(_TARGET)
         words = {"target": target and [target], "preset": taken.get("preset_names"), "values": taken.get("files")}
         if shown := ", ".join(f"{key} {' '.join(map(str, names))}" for key, names in words.items() if names):
+            if not {*settings.values} <= {*taken.get("files", ()), *self.options["files"]}:
+                shown += f"; not values {' '.join(map(str, settings.values))}, as -f is given"
             note(f"from {SETTINGS}: {shown}")
         return taken
 
-    def _preset_layers(self, names: tuple[str, ...]) -> list[Path]:
+    def _preset_layers(self, names: tuple[str, ...], launcher: Plain = None) -> list[Path]:
+        """Return the files of presets for a program; None for their own."""
         if not names:
             return []
         from chartgen.composer.origin import origin_of
-        from chartgen.composer.presets import preset_layers
+        from chartgen.composer.presets import left_behind, preset_layers
         from chartgen.errors import Problem, UsageError
 
         target = origin_of(self._read).name if self._read else self.target
         if not target:
             raise UsageError(Problem("--preset needs a target", hint="add --target, or pass the preset's file with -f"))
-        opened = self.library
-        return [file for name in names for file in preset_layers(name, target, opened)]
+        opened, program = self.library, launcher if isinstance(launcher, str) else ""
+        layers = [file for name in names for file in preset_layers(name, target, opened, program)]
+        for name in names if program else ():
+            if behind := left_behind(name, program, opened):
+                note(behind)
+        return layers
 
     def chart(self, values: Values | None = None) -> Chart:
         """Return the chart; that of a target has the launchers that the values name.
@@ -157,8 +187,8 @@ class GivenJob:
         from chartgen.composer.target import load_target
 
         decision = decide(self.interface(), self.values)
-        if decision.change:
-            note(str(decision))
+        if text := str(decision):
+            note(text)
         return load_target(self.target, self.library), decision.values
 
 
@@ -179,8 +209,8 @@ def checked_values(chart: Chart, values: Values, before: dict[str, Any] | None =
     raise_errors(findings)
     if decision is None or before:
         decision = decide(chart, values, before)
-    if decision.change:
-        note(str(decision))
+    if text := str(decision):
+        note(text)
     if warn:
         show_warnings(findings)
     return decision.values
@@ -209,9 +239,14 @@ def _own_program(code: Path | None, program: Path | None) -> tuple[str, str]:
 
         given, name, text = f"--code {code}", "code.py", packed_code(code, program)
     elif program:
+        from chartgen.composer.code_folder import LARGEST
+        from chartgen.errors import Problem, UsageError
         from chartgen.helm.values import file_text
 
         given, name, text = f"--program-file {program}", program.name, file_text(str(program))
+        if (size := len(text.encode())) > LARGEST:
+            problem = f"has {size:,} bytes, and a release has room for {LARGEST:,}"
+            raise UsageError(Problem(problem, program, hint="--code FOLDER packs the files of a folder"))
     else:
         return "", ""
     torchrun = {"program": f"/etc/chartgen/{name}", "files": {name: text}}

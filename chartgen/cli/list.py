@@ -52,8 +52,13 @@ def list_command(kind: str, gpu: str, output: str, path: tuple[Path, ...]) -> No
 
 def _machines(found: Library, kind: str, gpu: str) -> list[ListRow]:
     from chartgen.composer.library import ListRow
+    from chartgen.errors import Problem, UsageError, did_you_mean
 
-    known = [each for each in found.machine_types() if not gpu or each.answers_to(gpu)]
+    every = [*found.machine_types()]
+    known = [each for each in every if not gpu or each.answers_to(gpu)]
+    if gpu and not known:
+        hint = did_you_mean(gpu, {each.gpu for each in every}) or "`chartgen list machines` has all"
+        raise UsageError(Problem(f"no target has the GPU {gpu!r}", hint=hint))
     if kind == "targets":
         return [row for row in _blocks(found, kind) if row.name in {each.target for each in known}]
     return [ListRow(each.name, f"{each.count} x {each.gpu}, target {each.target}") for each in known]

@@ -84,12 +84,13 @@ def metrics(
 ) -> None:
     """Report step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.
 
-    LOG is a file (gzip too), a folder of files, or - for the standard input: logs of NeMo 1 and 2, DLLogger,
-    Megatron-LM and its forks, Megatron-Bridge, Automodel, torchtitan, NeMo RL and MLPerf, and TensorBoard event
-    files. For launcher nccl-test and for nccl-tests it reports, and draws, the bus bandwidth. RELEASE is a release of
-    the cluster; its values and logs are read from there. The model, the batch and the GPUs come from the release, from
-    values (-f), from options, or from the configuration in the log. Contradictions between these are reported, with
-    exit code 1. The first steps of each start are left out as warm-up, unless --window includes them.
+    LOG is a file (gzip too), a folder or an archive of files (.tgz, .tar, .zip), or - for the standard input: logs of
+    NeMo 1 and 2, DLLogger, Megatron-LM and its forks, Megatron-Bridge, Automodel, torchtitan, NeMo RL and MLPerf, and
+    TensorBoard event files. For launcher nccl-test and for nccl-tests it reports, and draws, the bus bandwidth.
+    RELEASE is a release of the cluster; its values and logs are read from there. The model, the batch and the GPUs
+    come from the release, from values (-f), from options, or from the configuration in the log. Contradictions between
+    these are reported, with exit code 1. The first steps of each start are left out as warm-up, unless --window
+    includes them.
 
     \b
     Examples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,6 +84,19 @@ def _checked(_ctx: click.Context, _param: click.Parameter, release: str | None) 
     return release
 
 
+def _as_namespace(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    """Reject a name that no namespace can have."""
+    if name and not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+        raise click.BadParameter(f"{name!r} cannot be a namespace; use lower-case letters, digits and '-'")
+    return name
+
+
+def namespace_option(default: str, words: str) -> Callable[[Command], Command]:
+    """Return `--namespace`, which takes only what a namespace can be called."""
+    names = ("-n", "--namespace")
+    return click.option(*names, default=default, show_default=bool(default), callback=_as_namespace, help=words)
+
+
 target_argument = click.argument("target", shell_complete=complete_target)
 release_argument = click.argument("release", shell_complete=complete_release, callback=_checked)
 any_release_argument = click.argument("release", required=False, shell_complete=complete_release, callback=_checked)
@@ -155,7 +169,7 @@ def place_options(command: Command) -> Command:
         return command(where=GivenPlace(context, namespace), **options)
 
     run = click.option("--context", default=None, help="Kubeconfig context; default: the current one.")(run)
-    return click.option("-n", "--namespace", default="", help="Namespace; default: the context's.")(run)
+    return namespace_option("", "Namespace; default: the context's.")(run)
 
 
 def _set_option(flag: str, name: str, metavar: str, meaning: str) -> Callable[[Command], Command]:
@@ -187,7 +201,7 @@ _OF_JOBS = (
         "--code",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="FOLDER",
-        help="Folder of your own program, which goes with the run: its train.py starts, or the --program-file in it.",
+        help="Folder of your own program, which goes with the run; its main.py or train.py starts, or --program-file.",
     ),
     click.option(
         "--program-file",
@@ -236,3 +250,21 @@ def _teams(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     if wrong := next((each for each, (name, _, file) in zip(given, parted, strict=True) if not (name and file)), None):
         raise click.BadParameter(f"{wrong!r} is not NAMESPACE=FILE")
     return {name: load_values([Path(file)]) for name, _, file in parted}
+
+
+def _may_build(_context: click.Context, _option: click.Parameter, refused: bool) -> Callable[[list[str]], bool]:
+    """Return the function that decides on builds: it asks once, on a terminal only."""
+    answers = [False] if refused else []
+
+    def may_build(names: list[str]) -> bool:
+        question = f"{', '.join(names)}: not here. Build what is missing? It takes minutes, once"
+        if not answers:
+            asks = sys.stdin.isatty() and sys.stderr.isatty()
+            answers.append(not asks or click.confirm(question, default=True, err=True))
+        return answers[0]
+
+    return may_build
+
+
+_NO_BUILD = "Exit 3 instead of building programs that cannot be downloaded."
+build_option = click.option("--no-build", "may_build", is_flag=True, callback=_may_build, help=_NO_BUILD)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.job import FolderCommand, GivenJob
-from chartgen.cli.options import PATIENCE, job_options, output_option, target_argument, team_option, workload_option
+from chartgen.cli.options import (
+    PATIENCE,
+    build_option,
+    job_options,
+    namespace_option,
+    output_option,
+    target_argument,
+    team_option,
+    workload_option,
+)
 from chartgen.cli.output import note, show_answer, show_plan
 from chartgen.visible import counted
 
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
 @target_argument
 @job_options
 @click.option("--release", default="rehearsal", show_default=True, help="Release name.")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace, such as a team's.")
+@namespace_option("default", "Its namespace, such as a team's.")
 @click.option(
     "--machines", type=click.IntRange(min=0), help="Simulated machines; default: as many as the run asks for."
 )
@@ -31,11 +40,11 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Time without progress, such as 90s, until it is given up; default: 120s, and 1s for every 10 machines.",
 )
-@click.option("--no-build", is_flag=True, help="Exit 3 instead of building programs that cannot be downloaded.")
+@build_option
 @team_option
 @workload_option
 @output_option
-def rehearse(job: GivenJob, output: str, *, no_build: bool, **options: Any) -> None:
+def rehearse(job: GivenJob, output: str, **options: Any) -> None:
     """Install a release on a throw-away control plane with simulated machines, print the verdict, remove it all.
 
     etcd, Kubernetes, the queue and the job controllers are real; the machines are simulated, so no training runs.
@@ -54,18 +63,11 @@ def rehearse(job: GivenJob, output: str, *, no_build: bool, **options: Any) -> N
         workload=job.workload,
         on_plan=lambda plan: show_plan(describe_plan(plan)),
         progress=note,
-        may_build=lambda names: not no_build and _agrees(names),
         **options,
     )
     _show(result, output)
     if not result.verdict.ok:
         sys.exit(3 if result.verdict.overloaded else 1)
-
-
-def _agrees(names: list[str]) -> bool:
-    """Ask on a terminal before minutes of building."""
-    question = f"{', '.join(names)}: not here. Build them? It takes minutes, once"
-    return not (sys.stdin.isatty() and sys.stderr.isatty()) or click.confirm(question, default=True, err=True)
 
 
 def _show(result: Rehearsal, output: str) -> None:

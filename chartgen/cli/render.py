@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from chartgen.cli.job import FolderCommand, GivenJob
-from chartgen.cli.options import job_options, new_release_argument, target_argument, workload_option
+from chartgen.cli.options import job_options, namespace_option, new_release_argument, target_argument, workload_option
 from chartgen.cli.output import emit
 
 
@@ -13,7 +13,7 @@ from chartgen.cli.output import emit
 @target_argument
 @new_release_argument
 @job_options
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace that the templates see.")
+@namespace_option("default", "Namespace that the templates see.")
 @workload_option
 def render(job: GivenJob, release: str, namespace: str) -> None:
     """Print the manifests of a target or chart folder, as `helm template` renders them.

@@ -9,7 +9,7 @@ import click
 
 from chartgen.cli.completion import complete_sandbox
 from chartgen.cli.job import FolderCommand, GivenJob
-from chartgen.cli.options import job_options, output_option, target_argument, team_option
+from chartgen.cli.options import build_option, job_options, output_option, target_argument, team_option
 from chartgen.cli.output import note, show_answer
 from chartgen.visible import counted
 
@@ -28,6 +28,7 @@ def sandbox() -> None:
 @click.option("--name", default="sandbox", show_default=True, help="Name of the sandbox.")
 @click.option("--machines", type=click.IntRange(min=0), help="Simulated machines; default: the values' nodes.")
 @click.option("--setup/--no-setup", default=True, help="Install the setup chart, or leave that to you.")
+@build_option
 @team_option
 @output_option
 def sandbox_up(job: GivenJob, name: str, output: str, **options: Any) -> None:

@@ -134,7 +134,7 @@ class PresetFacts:
         name: Its name.
         description: The first sentence of its comments.
         values: Its values; with a target those of the overlay above them.
-        overlays: The targets for which a folder has an overlay.
+        overlays: The targets and launchers for which a folder has an overlay.
     """
 
     name: str

@@ -152,7 +152,7 @@ def _refuse_unread(library: Library) -> None:
     """Refuse files of a folder of policies that nothing reads: their author believes that they apply."""
     folders = [root / KINDS["policy"] for root in library.roots[1:]]
     found = (file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir()))
-    unread = [file for file in found if file.suffix in (".yml", ".json") or file.is_dir()]
+    unread = [file for file in found if file.suffix in (".yml", ".json") or not file.is_file()]
     if unread:
         raise ChartgenError(Problem("is not read", file, hint="a policy is a file NAME.yaml") for file in unread)
 

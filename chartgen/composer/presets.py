@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chartgen.composer.extension import lineage
 from chartgen.composer.library import BUILTIN, Library
 from chartgen.errors import Problem, UsageError
+from chartgen.helm.values import load_values
 
 if TYPE_CHECKING:
     from chartgen.composer.launcher import Launcher
@@ -31,27 +32,92 @@ def presets(library: Library) -> dict[str, Path]:
     return {name: found[name] for name in sorted(found) if not name.startswith((_SITE, "."))}
 
 
-def preset_layers(name: str, target: str, library: Library) -> list[Path]:
+def preset_layers(name: str, target: str, library: Library, launcher: str = "") -> list[Path]:
     """Return the values files of a preset on a target, lowest first: the preset, then its overlays, if any.
 
-    A target's own overlay is above that of the target that it extends.
+    A target's own overlay is above that of the target that it extends. All of them are of the preset's own program: the
+    overlay of another one, `values/LAUNCHER/PRESET.yaml`, takes their place.
 
     Args:
         library: The folders to search besides chartgen's own.
+        launcher: The program that trains the preset's model; empty for the preset's own.
 
     Raises:
         UsageError: No folder contains the preset; the hint lists similar names. Or the folder of its overlay has the
-            misspelled name of the target.
+            misspelled name of the target. Or the preset does not describe its model to this program.
     """
     known = presets(library)
     if name not in known:
         raise UsageError(Problem(f"unknown preset {name!r}", hint=library.similar(name, known)))
     _refuse_misspelled(name, target, library)
-    layers = [known[name]]
-    for each in reversed(_known_lineage(target, library)):
-        overlays = [folder / each / f"{name}.yaml" for folder in _folders(library)]
-        layers += [overlay for overlay in overlays if overlay.is_file()][-1:]
-    return layers
+    if launcher and (of_program := _overlay(launcher, name, library)):
+        return [known[name], *of_program]
+    if launcher:
+        _refuse_unknown_sizes(name, launcher, library)
+    lineage = reversed(_known_lineage(target, library))
+    return [known[name], *(file for each in lineage for file in _overlay(each, name, library))]
+
+
+def programs(name: str, library: Library) -> list[str]:
+    """Return the launchers that train a preset's model: its own, then those that take its sizes or have an overlay."""
+    data = load_values([presets(library)[name]]).data
+    own = data.get("launcher")
+    has_sizes = "layers" in _section(data, "model") and not _section(data, "checkpoint").get("from")
+    fitting = [
+        each
+        for each in library.names("launcher")
+        if each == own or _overlay(each, name, library) or (has_sizes and _takes_sizes(each, library))
+    ]
+    return sorted(fitting, key=lambda each: each != own)
+
+
+def left_behind(name: str, launcher: str, library: Library) -> str:
+    """Return the settings of a preset for its own program, which another one does not get; empty without any."""
+    data, program = load_values([presets(library)[name]]).data, _launcher(launcher, library)
+    own = str(data.get("launcher"))
+    if own == launcher or program is None or program.task != "train":
+        return ""
+    found = _leaves(_section(_section(data, "launchers"), own))
+    return f"the settings of {name} for {own} do not reach {launcher}: {', '.join(found)}" if found else ""
+
+
+def _leaves(settings: dict[str, Any]) -> list[str]:
+    below = {key: _leaves(value) if isinstance(value, dict) else [] for key, value in settings.items()}
+    return [f"{key}.{leaf}" if leaf else key for key, leaves in below.items() for leaf in leaves or [""]]
+
+
+def _refuse_unknown_sizes(name: str, launcher: str, library: Library) -> None:
+    """Refuse to let a program that takes a model's sizes train another model: that of the chart's defaults."""
+    data = load_values([presets(library)[name]]).data
+    model = _section(data, "model")
+    if launcher != data.get("launcher") and model and "layers" not in model and _takes_sizes(launcher, library):
+        message = f"preset {name} has no sizes of its model for {launcher}: a recipe of {data['launcher']} has them"
+        hint = f"use {' or '.join(programs(name, library))}, or write a values file with the sizes"
+        raise UsageError(Problem(message, hint=hint))
+
+
+def _takes_sizes(launcher: str, library: Library) -> bool:
+    """Report whether a program builds a model from the sizes in values."""
+    found = _launcher(launcher, library)
+    return found is not None and "model.hiddenSize" in found.owns
+
+
+def _launcher(name: str, library: Library) -> Launcher | None:
+    from chartgen.composer.launcher import load_launcher
+
+    places = library.search("launcher", name)
+    return load_launcher(places[-1]) if places else None
+
+
+def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = data.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _overlay(folder: str, name: str, library: Library) -> list[Path]:
+    """Return the last overlay of a preset in the folders of a target or launcher; none without one."""
+    files = [each / folder / f"{name}.yaml" for each in _folders(library)]
+    return [file for file in files if file.is_file()][-1:]
 
 
 def _refuse_misspelled(name: str, target: str, library: Library) -> None:
@@ -67,7 +133,7 @@ def _refuse_misspelled(name: str, target: str, library: Library) -> None:
 
 
 def overlays(name: str, library: Library) -> list[str]:
-    """Return the names of the targets for which a folder has an overlay of a preset, sorted."""
+    """Return the names of the targets and launchers for which a folder has an overlay of a preset, sorted."""
     return sorted({file.parent.name for folder in _folders(library) for file in folder.glob(f"*/{name}.yaml")})
 
 
@@ -125,7 +191,6 @@ def for_presets(target: Target, workload: str | None = None) -> Target:
     A target whose file lists launchers keeps them all.
     """
     from chartgen.composer.target import of_kind, with_launchers
-    from chartgen.helm.values import load_values
 
     found = of_kind(target, workload or target.workload)
     if target.document.span(("launchers",)):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 OTHER_NAMES = "x-otherNames"
 # A schema that refers to itself is infinite; values are never this deep.
 _DEEPEST = 12
+_FEW = 3  # places in one hint
 
 # Any JSON value, of a schema or of the validated values.
 Json: TypeAlias = Any
@@ -169,7 +170,10 @@ def _meant(key: str, siblings: Iterable[str], root: dict[str, Json]) -> str:
         places.setdefault(path[-1], []).append(dotted(path))
     near, beside = _nearest(key, places, 0.8), _likeness(key, _nearest(key, known, 0.6))
     if near == key or (beside < 0.8 and near and _likeness(key, near) > beside):
-        return "did you mean " + " or ".join(places[near][:3]) + "?"
+        found = places[near]
+        if len(found) > _FEW:
+            found = [*dict.fromkeys(re.sub(r"^launchers\.[^.]+", "launchers.NAME", each) for each in sorted(found))]
+        return "did you mean " + " or ".join(found[:_FEW]) + "?"
     return did_you_mean(key, known)
 
 

@@ -169,6 +169,12 @@ class Workers:
         """Return the plain variables of the program's container."""
         return {entry["name"]: entry.get("value", "") for entry in program_of(self.pod).get("env", ())}
 
+    @property
+    def spares(self) -> int:
+        """Return how many there are beside those of which the program knows."""
+        known = self.env.get("NNODES", "")
+        return max(self.count - int(known), 0) if known.isdecimal() and gpus(self.pod) else 0
+
     def volume(self, path: str) -> dict[str, Any]:
         """Return the volume that contains a path of the program's container; empty when none does."""
         mounts = {mount["mountPath"]: mount["name"] for mount in program_of(self.pod).get("volumeMounts", ())}

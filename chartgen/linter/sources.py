@@ -115,7 +115,8 @@ def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
         return finding._replace(problem=problem._replace(path=source.path, line=source.line, column=0))
     hints = [problem.hint, _own_text(finding, path, sources)]
     if folder is not None:
-        hints += [f"made of chartgen's own {source.path.relative_to(BUILTIN)}:{source.line}"] if source else []
+        line = f":{source.line}" if source and source.line else ""
+        hints += [f"made of chartgen's own {source.path.relative_to(BUILTIN)}{line}"] if source else []
         problem = problem._replace(path=folder / path)
     elif source and source.path.is_relative_to(Path.cwd()):
         problem = problem._replace(path=source.path, line=source.line, column=0)

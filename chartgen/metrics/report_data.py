@@ -125,7 +125,8 @@ class RunFigures(NamedTuple):
     @property
     def steps_left(self) -> int:
         """Return the planned steps after the last one; 1 may remain for a program that counts from 0."""
-        return max(self.planned - self.log.track.numbers[-1], 0)
+        ends = (mark.step for mark in self.log.marks if mark.kind == "end")
+        return max(self.planned - max(self.log.track.numbers[-1], *ends, 0), 0)
 
     @property
     def planned(self) -> int:

@@ -58,15 +58,15 @@ def build_engines(names: Iterable[str], *, progress: Progress | None = None) -> 
     missing = [name for name, path in found.items() if path is None]
     if missing:
         go = find_go()
-        with _ended_by_sigterm():
+        with ended_by_sigterm():
             for number, name in enumerate(missing, 1):
                 found[name] = _build_locked(go, engine(name), f"({number} of {len(missing)})", report)
     return {name: path for name, path in found.items() if path is not None}
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end Go and remove the draft, as Ctrl-C does; only the main thread can."""
+def ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end Go and remove a draft, as Ctrl-C does; only the main thread can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

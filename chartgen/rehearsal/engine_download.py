@@ -19,7 +19,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from chartgen.errors import MissingToolError, Problem, UsageError
 from chartgen.programs import Progress, variable
-from chartgen.rehearsal.engine_build import build_engines
+from chartgen.rehearsal.engine_build import build_engines, ended_by_sigterm
 from chartgen.rehearsal.engines import Download, Engine, engine, engines_dir, find_engine, require, system
 from chartgen.rehearsal.folders import cache_lock, draft_program
 
@@ -185,7 +185,9 @@ def get(
     report = progress or (lambda _: None)
     wanted = list(names)
     if missing := [name for name in wanted if find_engine(name) is None]:
-        _get(missing, _mirror(), report, may_build)
+        mirror = _mirror()
+        with ended_by_sigterm():
+            _get(missing, mirror, report, may_build)
     return {name: require(name) for name in wanted}
 
 

@@ -157,7 +157,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     return Rehearsal(planned, count, verdict, stage.simulated)
 
 
-def open_sandbox(
+def open_sandbox(  # noqa: PLR0913 - independent options, passed by name
     name: str,
     target: Target,
     values: Values,
@@ -166,6 +166,7 @@ def open_sandbox(
     setup: bool = True,
     teams: Mapping[str, Values] = NO_TEAMS,
     progress: Progress | None = None,
+    may_build: MayBuild | None = None,
 ) -> Sandbox:
     """Start a sandbox with a target's simulated machines, controllers and setup chart; see `sandbox.up`.
 
@@ -174,12 +175,13 @@ def open_sandbox(
         machines: Number of simulated machines; default the values' `nodes`.
         setup: Whether to install the setup chart; its controllers always run.
         teams: As for `rehearse`.
+        may_build: As for `rehearse`.
     """
-    get(["helm"], progress=progress)
+    get(["helm"], progress=progress, may_build=may_build)
     chart = composed_chart("compose", target)
     planned = plan_release(chart, values, "sandbox", "default")
     stage = prepare_stage(chart, target, values, planned, planned.nodes if machines is None else machines, teams)
-    get(engines.needed_engines(stage.controllers), progress=progress)
+    get(engines.needed_engines(stage.controllers), progress=progress, may_build=may_build)
 
     def prepare(plane: ControlPlane) -> None:
         _create_substitutes(plane.cluster, stage, progress)

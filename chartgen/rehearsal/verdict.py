@@ -134,7 +134,7 @@ def _has_pods(cluster: Cluster, release: str, namespace: str, pending: str) -> b
 
 
 def _verdict_of(readout: Readout) -> Verdict:
-    ok = readout.phase in {"running", "finished"}
+    ok = readout.phase == "finished" or (readout.phase == "running" and readout.started >= readout.pods_expected)
     failure = [readout.failure.what, *readout.failure.then] if readout.failure else []
     return Verdict(
         admitted=readout.phase not in {"absent", "queued"},

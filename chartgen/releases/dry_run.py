@@ -17,9 +17,7 @@ from chartgen.releases.state import State
 _HELM = "helm"  # the field manager of Helm 4 (pkg/kube/client.go)
 _CONFLICT = re.compile(r'conflicts? with "(?P<manager>[^"]+)"[^:]*:(?P<fields>.*)', re.DOTALL)
 _QUOTA = "exceeded quota"
-_NO_ACCOUNT_YET = re.compile(
-    r"service account \S+/default: "
-)  # a new namespace gets it from a controller, moments later
+_NO_ACCOUNT_YET = re.compile(r"service account \S+/default: ")  # a controller makes it for a new namespace
 _ATTEMPTS, _PAUSE = 10, 0.5  # seconds
 
 

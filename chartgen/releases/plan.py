@@ -103,9 +103,7 @@ def plan_objects(
     container, env = program_of(workers.pod), workers.env
     resources, each = container.get("resources") or {}, int(env.get("GPUS_PER_NODE", 0))
     gpus = workers.count * each
-    # The program knows of no spares.
-    spares = workers.count - int(env.get("NNODES", workers.count)) if gpus else 0
-    working = gpus - spares * each
+    working = gpus - workers.spares * each
     # portable sizes reach only a program whose launcher passes them on
     trains = bool(gpus) and workers.trains and (job is None or "parallelism.tensor" in job.launcher.owns)
     steps = int(effective["steps"]) if trains else 0
@@ -119,7 +117,7 @@ def plan_objects(
         program=effective["launcher"],
         image=container["image"],
         nodes=workers.count,
-        spares=spares,
+        spares=workers.spares,
         machine=effective["machineType"],
         gpus=gpus,
         parallelism=layout_sizes(effective, working) if trains else {},

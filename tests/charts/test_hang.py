@@ -110,7 +110,7 @@ def watch(folder: Path, own: str, *arguments: str) -> subprocess.CompletedProces
         "GRACE_SECONDS": "30",
         "RUN_DIRECTORY": str(folder),
     }
-    (folder / "ranks").mkdir()
+    (folder / "ranks").mkdir(exist_ok=True)
     argv = [sys.executable, str(program), f"{folder}/ranks", sys.executable, "-c", own, *arguments]
     return subprocess.run(argv, env=variables, capture_output=True, check=False, timeout=180)
 
@@ -142,6 +142,31 @@ def test_a_rank_that_only_saves_or_loads_is_not_watched(tmp_path: Path, line: st
     """With Megatron-LM the first rank prints no step: its silence is no hang."""
     done = watch(tmp_path, f"import time; print({line!r}, flush=True); time.sleep(2)")
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("number", ["ended", ""])
+def test_a_process_that_has_ended_keeps_no_stacks_of_the_others(tmp_path: Path, number: str) -> None:
+    """Its number stays in the folder, and one that starts has not written it yet."""
+    if number:
+        process = subprocess.Popen(["true"])
+        process.wait()
+        number = f"{process.pid}\n"
+    (tmp_path / "ranks").mkdir()
+    (tmp_path / "ranks/0").write_text(number)
+    done = watch(tmp_path, "import time; print(' iteration 1/ 9', flush=True); time.sleep(600)")
+    assert (done.returncode, b"Current thread" in done.stdout) == (75, True), done
+
+
+def test_a_program_without_output_is_still_ended(tmp_path: Path) -> None:
+    steps = "import os, time; print(' iteration 1/ 9', flush=True); os.dup2(os.open('/dev/null', 1), 1); os.dup2(1, 2)"
+    assert watch(tmp_path, f"{steps}; time.sleep(600)").returncode == 75
+
+
+def test_a_program_has_ended_although_its_child_prints_on(tmp_path: Path) -> None:
+    child = "while true; do echo on || exit; sleep 0.02; done"
+    own = f"import subprocess; subprocess.Popen(['bash', '-c', {child!r}]); print('x' * 60_000 + 'the end'); exit(3)"
+    done = watch(tmp_path, own)
+    assert (done.returncode, b"the end" in done.stdout) == (3, True)
 
 
 def test_processes_of_mpirun_are_watched_too() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -294,10 +296,13 @@ def test_a_required_value_that_does_not_exist_is_one_problem(tmp_path: Path) -> 
     assert [problem.line for problem in caught.value.problems] == [2]
 
 
-def test_a_file_of_policies_that_nothing_reads_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "make"), [("acme.yml", Path.touch), ("acme.yaml", os.mkfifo)])
+def test_a_file_of_policies_that_nothing_reads_is_refused(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
     (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "acme.yml").touch()
-    with pytest.raises(ChartgenError, match=r"acme\.yml: is not read"):
+    make(tmp_path / "policies" / name)
+    with pytest.raises(ChartgenError, match=rf"{name}: is not read"):
         load_target("gke-a4", open_library([tmp_path]))
 
 

@@ -19,6 +19,7 @@ from chartgen.checks import check
 from chartgen.helm.values import load_values
 from chartgen.library.workloads.common.files.examine import UNFIT
 from chartgen.releases.plan import plan_release
+from chartgen.releases.status.spares import first_round, waits
 
 SPARE = ("nodes=2", "run.spares=1")
 TRAINER = """\
@@ -153,10 +154,14 @@ def train(machines: Cluster) -> list[int]:
 @pytest.mark.full
 def test_a_spare_takes_the_place_of_a_lost_machine(run: Cluster) -> None:
     with run as machines:
-        lost = train(machines)[-1]
+        first = train(machines)
+        (spare,), lost = {0, 1, 2} - {*first}, first[-1]
+        machines.wait_for(lambda: waits(machines.logs()[spare].splitlines()))
+        assert not any(waits(machines.logs()[at].splitlines()) for at in first)
         machines.machines[lost].kill()
         codes, logs = machines.finish()
     assert [code for at, code in enumerate(codes) if at != lost] == [0, 0], logs
+    assert [first_round(log.splitlines()) > 0 for log in logs] == [at == spare for at in range(3)]
     again = [starts(log)[-1] for at, log in enumerate(logs) if at != lost]
     assert {rank for rank, _ in again} == {0, 1}
     assert min(step for _, step in again) >= 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from functools import lru_cache
@@ -52,12 +53,38 @@ def compare(folder: Path, name: str, log: str | None, *sets: str, code: int = 0)
     (folder / "transport.json").write_text(texts["transport.json"])
     program = folder / "transport.py"
     program.write_text(texts["transport.py"].replace("/etc/chartgen/", f"{folder}/"))
-    path = folder / "machine-0.log"
+    path, kept = folder / "machine-0.log", folder / "transport"
     if log is not None:
         path.write_text(log)
-    argv = [sys.executable, str(program), "compare", str(path), str(code)]
+    argv = [sys.executable, str(program), "compare", str(path), str(code), str(kept)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    return done.returncode, (done.stdout + done.stderr).replace(str(path), "LOG").rstrip("\n")
+    said = (done.stdout + done.stderr).replace(str(kept / path.name), "LOG" if log is not None else "KEPT")
+    return done.returncode, said.replace(str(path), "LOG" if log is None else "NOT KEPT").rstrip("\n")
+
+
+@pytest.mark.threat(19)
+@pytest.mark.parametrize("there", ["link", "pipe", "folder", "link to a folder", "file"])
+def test_what_another_tenant_left_replaces_no_log(tmp_path: Path, there: str) -> None:
+    """NCCL's log is kept in the run's storage, and compared before that."""
+    other, folder = tmp_path / "other", tmp_path / "transport"
+    other.mkdir()
+    (victim := other / "machine-0.log").write_text("theirs")
+    kept = folder / victim.name
+    if there == "link to a folder":
+        folder.symlink_to(other)
+    elif there == "file":
+        folder.touch()
+    else:
+        folder.mkdir()
+        if there == "link":
+            kept.symlink_to(victim)
+        elif there == "pipe":
+            os.mkfifo(kept)
+        else:
+            kept.mkdir()
+    code, said = compare(tmp_path, "gke-a3mega", TCP)
+    assert (code, victim.read_text()) == (78, "theirs")
+    assert said.endswith("see LOG" if there in {"link", "pipe"} else "see NOT KEPT")
 
 
 @pytest.mark.parametrize(

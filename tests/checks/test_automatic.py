@@ -13,6 +13,8 @@ from userlib import chartgen
 from chartgen.checks import check, job_of
 from chartgen.checks.automatic import Decision, decide, fitting_layouts
 from chartgen.checks.layouts import layout_values, works
+from chartgen.checks.memory_fit import nested_values
+from chartgen.checks.speed import speed_of
 from chartgen.composer.library import open_library
 from chartgen.composer.presets import preset_layers, presets
 from chartgen.errors import ChartgenError
@@ -86,6 +88,62 @@ def test_an_upgrade_keeps_the_layout_of_the_release() -> None:
         decided("llama3-8b", "gke-a4", "parallelism=auto", "nodes=4", before=own).change
         == decided("llama3-8b", "gke-a4", "parallelism=auto", "nodes=4").change
     )
+
+
+SAVES = ("checkpoint.enabled=true", "storage.outputs.from=pvc://results", "steps=100000")
+INTERVAL, GRACE = "checkpoint.interval", "run.gracePeriodSeconds"
+
+
+def saving(name: str, *sets: str, preset: str = "llama3-70b", before: Decision | None = None) -> dict[str, object]:
+    """Return what is chosen of how a run saves."""
+    return dict(decided(preset, name, *SAVES, *sets, before=before).saving)
+
+
+def test_a_run_that_saves_gets_an_interval_that_loses_an_hour_at_most() -> None:
+    for nodes in (8, 64, 512):
+        values = decided("llama3-70b", "gke-a4", *SAVES, f"nodes={nodes}", "batch.global=4096").values
+        job = job_of(chart(name="gke-a4"), values)
+        assert job
+        estimate = speed_of(job).estimate
+        assert estimate
+        assert int(job.values["checkpoint"]["interval"]) * estimate.step_seconds.high <= 3600
+        assert "interval-within-an-hour" not in {each.rule for each in check(chart(name="gke-a4"), values)}
+
+
+def test_more_machines_save_more_often() -> None:
+    def seconds(nodes: int) -> float:
+        job = job_of(chart(name="gke-a4"), decided("llama3-8b", "gke-a4", *SAVES, f"nodes={nodes}").values)
+        assert job
+        estimate = speed_of(job).estimate
+        assert estimate
+        return int(job.values["checkpoint"]["interval"]) * estimate.step_seconds.middle
+
+    assert seconds(1024) < seconds(256) < seconds(8)
+
+
+def test_what_the_user_sets_or_no_estimate_covers_stays() -> None:
+    assert saving("gke-a4", "checkpoint.interval=7") == {}
+    assert saving("gke-a4", "steps=50", "nodes=8") == {INTERVAL: 50}
+    assert decided("llama3-70b", "gke-a4", "nodes=8").saving == {}
+    own = ("launcher=torchrun", "launchers.torchrun.program=/opt/train.py", "launchers.torchrun.image=example.com/a:1")
+    assert saving("gke-a4", *own) == {}
+
+
+def test_a_large_state_gets_the_time_to_be_saved() -> None:
+    found = decided("megatron-gpt-145.6b", "gke-a4", "nodes=8", "storage.outputs.from=pvc://results", "run.again=a")
+    assert set(found.saving) == {GRACE}
+    assert int(str(found.saving[GRACE])) > 120
+    assert "grace-for-a-checkpoint" not in {each.rule for each in check(chart(name="gke-a4"), found.values)}
+    assert GRACE not in decided("megatron-gpt-145.6b", "gke-a4", "nodes=8", "run.gracePeriodSeconds=121").saving
+
+
+def test_an_upgrade_keeps_the_interval_of_the_release_and_chooses_none_for_one_without() -> None:
+    first = decided("llama3-70b", "gke-a4", *SAVES, "nodes=8")
+    other = replace(first, values=replace(first.values, data={**first.values.data, "checkpoint": {"enabled": True}}))
+    kept = replace(first, values=replace(first.values, data=nested_values({INTERVAL: 123}, first.values.data)))
+    assert saving("gke-a4", "nodes=8", before=kept) == {INTERVAL: 123}
+    assert saving("gke-a4", "nodes=8", before=other) == {}
+    assert saving("gke-a4", "nodes=16", before=kept) == saving("gke-a4", "nodes=16")
 
 
 def test_fit_writes_the_values_that_plain_helm_needs(tmp_path: Path) -> None:

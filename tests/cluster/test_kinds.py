@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import has
+from kubelet import kubelet_of
 from selection import HELMS
 
 from chartgen.composer.assembly import compose
 from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
+from chartgen.data.exits import exit_codes
 from chartgen.kube import JOB, JOBSET, MPIJOB, POD, PYTORCHJOB, TRAINJOB, VOLCANO_JOB, Kind, Object, wait_for
 from chartgen.kube.workloads import gpus, outcome
 from chartgen.rehearsal import engines
@@ -23,6 +26,10 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import look, wait_for_verdict
 from chartgen.releases.status.failure import restarts as restarts_of
+from chartgen.releases.status.members import member
+from chartgen.releases.status.readout import read_readout
+from chartgen.releases.status.spares import Spares
+from chartgen.releases.status.text import describe_readout
 
 CHARTS = Path(__file__).parents[2] / "charts"
 # Chart, or target and workload kind -> the kind of its runs.
@@ -178,6 +185,47 @@ def test_a_run_outlives_as_many_machines_as_it_has_spares(release: Callable[...,
     wait_for(lambda: final_state(found.run()) == "Failed", what="that the run has failed", timeout=180)
 
 
+# Of nvidia-resiliency-ext v0.6.0, fault_tolerance/ft_rendezvous_barrier.py; the check of the network meets first.
+MEETS = "The node 'a_1' attempts to join the next round of the rendezvous '{}'."
+ASSIGNED = "Assigned active rank {} (round={})"
+JOINED = "The node 'a_1' has joined the rendezvous '{}' as rank {} in a world of size 2."
+
+
+def joins(name: str, rank: int, number: int) -> list[str]:
+    """Return what ft_launcher logs when a machine begins to train in a round."""
+    return [ASSIGNED.format(rank, number), JOINED.format(name, rank)]
+
+
+@WITH_SPARES
+def test_status_names_the_spare_and_whose_place_it_took(release: Callable[..., Release], target: str) -> None:
+    found = release(target, "helm", "--set", SPARE)
+    place = (found.plane.cluster, "my-run", found.namespace)
+    pods = sorted(found.pods(), key=lambda pod: member(pod).index or 0)
+    first, lost, spare = (pod["metadata"]["name"] for pod in pods)
+    with kubelet_of(found.plane, [pod["spec"]["nodeName"] for pod in pods]) as kubelet:
+        for rank, pod in enumerate((first, lost)):
+            kubelet.write(pod, MEETS.format("run-transport"), *joins("run-transport", rank, 0))
+        kubelet.write(spare, MEETS.format("run-transport"))
+        assert read_readout(*place).spares == Spares(1, unknown=has("1 3"))
+        for pod in (first, lost, spare):
+            kubelet.write(pod, MEETS.format("run"))
+        assert read_readout(*place).spares == Spares(1, unknown=has("meet"))
+        for rank, pod in enumerate((first, lost)):
+            kubelet.write(pod, *joins("run", rank, 0), "step")
+        assert read_readout(*place).spares == Spares(1, (spare,))
+        found.end(pods[1], "Failed")
+        kubelet.write(first, MEETS.format("run"), *joins("run", 0, 1), *["step"] * 100)
+        kubelet.write(spare, *joins("run", 1, 1), *["step"] * 100)
+        wait_for(lambda: look(place[0], place[1], namespace=place[2]).running == 2, what="the loss", timeout=180)
+        after = read_readout(*place)
+        assert (after.phase, after.spares) == ("running", Spares(1, (), {spare: lost}))
+        assert after.failure
+        assert after.failure.pod == lost
+        assert f"{spare} took the place of {lost}" in describe_readout(after)
+        kubelet.close()
+        assert read_readout(*place).spares == Spares(1, unknown=has(f"unknown log {first}"))
+
+
 @WITH_SPARES
 def test_a_run_that_lost_a_machine_is_complete_when_the_others_are(
     release: Callable[..., Release], target: str
@@ -212,3 +260,32 @@ def test_an_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(
     wait_for(lambda: len(found.pods()) == 2, what="that the old run is gone", timeout=180)
     assert found.run()["metadata"]["name"] != before["name"]
     assert {pod["metadata"]["labels"]["run"] for pod in found.pods()} == {found.run()["metadata"]["name"]}
+
+
+# What exits.yaml does not end: elsewhere and restart.
+PASSING = [code for code, row in exit_codes().items() if row["then"] != "end"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("target", ["gke-a3mega", "eks-p5 trainjob", "oke-h100"])
+def test_a_run_is_started_again_after_every_other_exit_code(release: Callable[..., Release], target: str) -> None:
+    """Of the kinds whose controller counts; the start scripts of the others do (tests/charts)."""
+    # Volcano may count one failure twice: the pod that failed, and those that end with it
+    found = release(target, "helm", "--set", f"run.maxRestarts={2 * len(PASSING)}")
+    for code in PASSING:
+        victims = found.masters() or found.pods()[-1:]
+        before = {pod["metadata"]["uid"] for pod in victims}
+        for victim in victims:
+            ended = {"exitCode": code, "reason": "Error", "startedAt": None, "finishedAt": None}
+            status = {"name": victim["spec"]["containers"][0]["name"], "ready": False, "restartCount": 0}
+            state = [{**status, "image": "x", "imageID": "x", "state": {"terminated": ended}}]
+            found.end(victim, "Failed", containerStatuses=state)
+
+        def is_new(before: set[str] = before) -> bool:
+            live = [pod for pod in [*found.masters(), *found.pods()] if pod["status"].get("phase") == "Running"]
+            return not before & {pod["metadata"]["uid"] for pod in live} and len(found.pods()) == 2 and bool(live)
+
+        wait_for(is_new, what=f"a new start after {code}", timeout=180)
+        verdict = wait_for_verdict(found.plane.cluster, "my-run", namespace=found.namespace, timeout=180)
+        assert verdict.ok, (code, verdict.reasons)
+    assert final_state(found.run()) != "Failed"

@@ -17,6 +17,7 @@ from userlib import chartgen, write
 
 from chartgen.kube import CLAIM
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.releases.history import read_records
 
 pytestmark = pytest.mark.engines
 VALUES = Path(__file__).parents[2] / "values"
@@ -48,6 +49,27 @@ def folder(tmp_path: Path) -> Path:
 
 def call(here: Site, *arguments: str | Path) -> Result:
     return chartgen(*arguments, "--namespace", here.namespace)
+
+
+def test_an_upgrade_of_a_release_alone_keeps_its_target_kind_and_values(here: Site, folder: Path) -> None:
+    sets = ("--workload", "job", "--set", "nodes=1,queue.name=,topology.mode=,steps=10", "--force")
+    made = call(here, "install", "gke-a3mega", RELEASE, *GPT, *sets)
+    assert made.exit_code == 0, made.stderr
+    done = call(here, "upgrade", RELEASE, "--set", "steps=20", "--force", "--yes", "--lose-progress")
+    assert done.exit_code == 0, done.stderr
+    assert "> my-run is a release of gke-a3mega; its values stay where no other is given\n" in done.stderr
+    first, last = read_records(here.cluster, RELEASE, here.namespace)
+    assert last.values == {**first.values, "steps": 20}
+    assert [run["kind"] for run in last.run_objects] == [run["kind"] for run in first.run_objects]
+    for name, problem in {"nothing": "release nothing does not exist; write TARGET RELEASE; "}.items():
+        found = call(here, "upgrade", name, "--set", "steps=3")
+        assert (found.exit_code, problem in found.stderr) == (2, True), found.stderr
+    assert call(here, "install", folder, "tiny").exit_code == 0
+    found = call(here, "upgrade", "tiny", "--set", "run.steps=3")
+    assert (found.exit_code, "release tiny is of chart tiny, which has no runs of chartgen" in found.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_life_of_a_release(here: Site, folder: Path) -> None:
@@ -186,6 +208,20 @@ def test_diff_of_a_release(here: Site) -> None:
     assert "did you mean" in wrong.stderr
     late = call(here, "diff", RELEASE, "--revision", "4")
     assert late.stderr == has("error my-run revision 4 Helm 1")
+
+
+def test_a_release_keeps_the_interval_that_was_chosen_for_it(here: Site, machines: ControlPlane) -> None:
+    left_out = ("--set", "nodes=2,launcher=megatron-lm,checkpoint.enabled=true,steps=100000")
+    made = call(here, "install", "gke-a3mega", RELEASE, *GPT[4:], *left_out, "--force")
+    assert made.exit_code == 0, made.stderr
+    assert "> checkpoint.interval: left out -> " in made.stderr
+    chosen = read_records(machines.cluster, RELEASE, here.namespace)[-1].values["checkpoint"]["interval"]
+    assert chosen != 1000
+    (run,) = here.runs()
+    assert call(here, "diff", RELEASE, *GPT[4:], *left_out).stdout == has(f"JobSet {run} continues unchanged")
+    same = call(here, "upgrade", "gke-a3mega", RELEASE, *GPT[4:], *left_out, "--force", "--yes")
+    assert (same.exit_code, here.runs()) == (0, [run]), same.stderr
+    assert f"> checkpoint.interval: left out -> {chosen}" in same.stderr
 
 
 def test_an_upgrade_keeps_the_code_of_the_release(here: Site, tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
-from doc_runner import REPOSITORY, follow
+from doc_runner import REPOSITORY, blocks, follow, reader
 from selection import cases
 
 GUIDES = sorted(path for path in (REPOSITORY / "docs" / "guides").glob("*.md") if path.name != "README.md")
@@ -49,3 +50,11 @@ def test_a_guide_can_be_followed_to_its_end(guide: Path, tmp_path: Path) -> None
         "site.yaml",
         "values",
     }
+
+
+@pytest.mark.full
+def test_the_tabs_of_other_clouds_can_be_checked(tmp_path: Path) -> None:
+    env = reader(tmp_path)
+    for tab in blocks(REPOSITORY / "docs" / "guides" / "llama3-8b-pretrain.md", "bash"):
+        script = tab.replace("helm install", "helm template")  # a cluster of each cloud is more than this is worth
+        subprocess.run(["bash", "-euc", f"{script}rm site.yaml chartgen.yaml"], cwd=tmp_path, env=env, check=True)

@@ -15,23 +15,33 @@ WATCH = BUILTIN / "workloads/common/files/watch.py"
 
 
 @pytest.mark.threat(5)
-@pytest.mark.parametrize("there", ["link", "pipe"])
+@pytest.mark.parametrize("there", ["link", "hard link", "pipe", "folder", "dump"])
 def test_no_link_or_pipe_is_a_black_box(there: str, tmp_path: Path) -> None:
-    """A link would lead the output into another file, a pipe keep the failed process, and its machine, for ever."""
-    (tmp_path / "other").write_text("precious")
-    (tmp_path / "blackbox").mkdir()
-    (tmp_path / "processes").mkdir()
-    box = tmp_path / "blackbox/rank-0.log"
-    if there == "link":
-        box.symlink_to(tmp_path / "other")
-    else:
+    """A link would lead the output into another file, a pipe keep the failed process, and its machine, for ever.
+
+    PyTorch writes its own dumps, and follows links.
+    """
+    other = tmp_path / "other/rank-0.log"
+    for name in ("blackbox", "processes", "other"):
+        (tmp_path / name).mkdir()
+    other.write_text("precious")
+    box, dump = (tmp_path / "blackbox" / name for name in ("rank-0.log", "nccl_trace_rank_0"))
+    if there == "folder":
+        (tmp_path / "blackbox").rmdir()
+        (tmp_path / "blackbox").symlink_to(tmp_path / "other")
+    elif there == "pipe":
         os.mkfifo(box)
+    elif there == "hard link":
+        box.hardlink_to(other)
+    else:
+        (dump if there == "dump" else box).symlink_to(other)
     command: list[str | Path] = [sys.executable, WATCH, tmp_path / "processes", "sh", "-c", "exit 3"]
-    environment = {**os.environ, "RUN_DIRECTORY": str(tmp_path), "RANK": "0"}
+    environment = {**os.environ, "RUN_DIRECTORY": str(tmp_path), "RANK": "0", "GRACE_SECONDS": "30"}
     program = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     try:
         _, errors = program.communicate(timeout=20)
     finally:
         program.kill()
-    assert (program.returncode, (tmp_path / "other").read_text()) == (3, "precious")
-    assert b"no black box" in errors
+    assert (program.returncode, other.read_text(), dump.is_symlink()) == (3, "precious", False)
+    assert (b"no black box" in errors) == (there == "folder")
+    assert there == "folder" or "exit code 3" in box.read_text()

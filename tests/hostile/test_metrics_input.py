@@ -6,15 +6,22 @@ into the first, what allocates as a number says into the second.
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import resource
 import subprocess
 import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from chartgen.errors import ChartgenError
 from chartgen.metrics.figures.facts import join_facts
+from chartgen.metrics.read.log import read_logs
 
 MEGA = 1 << 20
 # Seconds of processor time, and bytes of address space: reading the longest of these takes about a second.
@@ -143,3 +150,85 @@ def test_window_of_figures_that_are_no_numbers(tmp_path: Path) -> None:
 def test_a_fact_of_another_type_is_none(known: dict[str, object]) -> None:
     """Values of a release have any form: its schema is its author's."""
     assert join_facts([("the values", known), ("the log", {"vocabularySize": 100})]).known == {"vocabularySize": 100}
+
+
+def tar_of(name: str, content: bytes, kind: bytes = tarfile.REGTYPE, **fields: str | int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.type, member.size = kind, len(content)
+    for field, value in fields.items():
+        setattr(member, field, value)
+    return member.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
+
+
+def zip_of(members: Iterable[tuple[str | zipfile.ZipInfo, bytes]], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    with io.BytesIO() as out:
+        with zipfile.ZipFile(out, "w", method) as archive:
+            for name, content in members:
+                archive.writestr(name, content, method)
+        return out.getvalue()
+
+
+GOOD, END = tar_of("run.log", STEP * 2), bytes(1024)
+LINK = zipfile.ZipInfo("link.log")
+LINK.external_attr = 0o120777 << 16
+# name of the archive -> content, and whether its log is read
+ARCHIVES = {
+    "outside.tar": (tar_of("../../outside.log", STEP * 2) + END, True),
+    "absolute.tar": (tar_of("/outside.log", STEP * 2) + END, True),
+    "link.tar": (tar_of("a.log", b"", tarfile.SYMTYPE, linkname="OUTSIDE") + END, False),
+    "hard.tar": (tar_of("a.log", b"", tarfile.LNKTYPE, linkname="OUTSIDE", size=9) + GOOD + END, True),
+    "device.tar": (tar_of("a.log", b"", tarfile.CHRTYPE, devmajor=1, devminor=5) + GOOD + END, True),
+    "sparse.tar": (tar_of("a.log", b"", tarfile.GNUTYPE_SPARSE, size=1 << 40) + END, False),
+    "negative.tar": (tar_of("a.log", b"", size=-512) + GOOD + END, False),
+    "truncated.tar": (GOOD[:-512], False),
+    "damaged.tar": (GOOD + b"x" * 512 + GOOD + END, False),
+    "header.tgz": (gzip.compress(tar_of("a", bytes(1 << 28), b"x") + END, 1), False),
+    "many.tar": (tar_of("a.log", b"") * 10_001 + END, False),
+    "empty.tar": (END, False),
+    "none.zip": (zip_of([]), False),
+    "text.zip": (STEP, False),
+    "link.zip": (zip_of([(LINK, b"OUTSIDE")]), False),
+    "outside.zip": (zip_of([("../../outside.log", STEP * 2)]), True),
+    "many.zip": (zip_of((f"{number}.log", b"") for number in range(10_001)), False),
+    "method.zip": (zip_of([("a.log", STEP)], zipfile.ZIP_LZMA), False),
+    "secret.zip": (
+        zip_of([("a.log", STEP * 2)]).replace(b"PK\x01\x02\x14\x03\x14\0\0", b"PK\x01\x02\x14\x03\x14\0\1"),
+        False,
+    ),
+}
+
+
+@pytest.mark.threat(9)
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_archive_is_bounded_and_nothing_is_written_or_followed(name: str, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "one" / "two", tmp_path / "outside.log"
+    folder.mkdir(parents=True)
+    content, read = ARCHIVES[name]
+    outside.write_bytes(STEP * 50)
+    (folder / name).write_bytes(content.replace(b"OUTSIDE", bytes(outside)) if name == "link.zip" else content)
+    found = metrics(folder / name, "--output", "json")
+    assert "Traceback" not in found.stderr
+    assert (found.returncode == 0) is read, found.stderr
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {name, outside.name}
+    if read:
+        assert json.loads(found.stdout)["steps"]["logged"] == 1  # of two lines of one step, not of the file outside
+    else:
+        assert name in found.stderr
+        assert len(found.stderr) < 500
+
+
+@pytest.mark.threat(9)
+@pytest.mark.parametrize("name", ["bomb.tgz", "bomb.zip", "nested.zip"])
+def test_the_unpacked_bytes_of_an_archive_are_counted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chartgen.metrics.read.archives.LARGEST", 4 * MEGA)
+    text = b"\n" * (3 * MEGA)
+    if name == "bomb.tgz":
+        content = gzip.compress(tar_of("a.log", text) + tar_of("b.log", text) + END)
+    else:
+        member = gzip.compress(text) if name == "nested.zip" else text
+        content = zip_of([("a.log", member), ("b.log", member), ("c.log", member)])
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ChartgenError, match="more than"):
+        read_logs([str(tmp_path / name)])

@@ -20,7 +20,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import written_chart
 from chartgen.helm.yaml import load
 from chartgen.linter.handwritten import lint_values
-from chartgen.metrics.read.log import read_log
+from chartgen.metrics.read.log import read_logs
 from chartgen.releases.history import read_record, restore_chart
 
 MEGA = 1 << 20
@@ -112,7 +112,7 @@ def events(folder: Path, message: bytes) -> Path:
     return file
 
 
-EVENTS = "import sys; from chartgen.metrics.read.log import read_log; read_log(sys.argv[1])"
+EVENTS = "import sys; from chartgen.metrics.read.log import read_logs; read_logs(sys.argv[1:])"
 
 
 def test_a_number_in_an_event_file_has_an_end(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_number_in_an_event_file_has_an_end(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
 
     with pytest.raises(ChartgenError):
-        read_log(str(events(tmp_path, b"\x10" + b"\xff" * 99)))
+        read_logs([str(events(tmp_path, b"\x10" + b"\xff" * 99))])
     file = events(tmp_path, b"\x10" + b"\xff" * 32 * MEGA)
     argv = [sys.executable, "-c", EVENTS, str(file)]
     ran = subprocess.run(argv, capture_output=True, text=True, check=False, preexec_fn=limit)

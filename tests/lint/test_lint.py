@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from userlib import chartgen
 
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
@@ -93,3 +94,13 @@ def test_preset_is_checked_against_the_schema_with_its_place(tmp_path: Path) -> 
 def test_missing_preset_is_a_finding(tmp_path: Path) -> None:
     (finding,) = lint(sound(), {"gone": [tmp_path / "gone.yaml"]})
     assert str(finding) == f"{tmp_path / 'gone.yaml'}: with gone: no such file; check the path [helm-template]"
+
+
+@pytest.mark.helm
+def test_a_template_without_a_known_line_has_none(tmp_path: Path) -> None:
+    assert chartgen("build", "gke-a3mega", "-d", tmp_path).exit_code == 0
+    template = tmp_path / "gke-a3mega" / "templates" / "configmap.yaml"
+    template.write_text(template.read_text().replace("\n", "\n{{ now }}\n", 1))
+    shown = chartgen("lint", tmp_path / "gke-a3mega", "--no-cache").stdout
+    assert "configmap.yaml" in shown
+    assert "configmap.yaml:0" not in shown

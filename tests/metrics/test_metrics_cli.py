@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -123,11 +125,16 @@ def test_one_run_of_a_log_of_two(folder: Path) -> None:
     assert metrics("two.log", "--run", "2", "--baseline", "before.log").exit_code == 0
 
 
-def test_a_folder_with_several_runs_is_a_table_that_names_the_file_of_each(folder: Path) -> None:
+@pytest.fixture
+def two_runs(folder: Path) -> None:
     for name, layers, begin, times in (("a", 80, 0, [7.0] * 20), ("b", 32, 900, [2.0] * 30)):
         text = logs.megatron_arguments(num_layers=layers) + logs.megatron(logs.steps(times), begin=logs.BEGIN + begin)
         (folder / "runs").mkdir(exist_ok=True)
         (folder / "runs" / f"{name}.log").write_text(text)
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_a_folder_with_several_runs_is_a_table_that_names_the_file_of_each() -> None:
     shown = metrics("runs").stdout.splitlines()
     assert [line.split()[:3] for line in shown[1:3]] == [["1", "a.log", "Megatron-LM"], ["2", "b.log", "Megatron-LM"]]
     assert {"GPUs", "tokens/s", "MFU", "loss", "end"} <= set(shown[0].split())
@@ -135,6 +142,32 @@ def test_a_folder_with_several_runs_is_a_table_that_names_the_file_of_each(folde
     for number, file in (("1", "a.log"), ("2", "b.log")):
         found = json.loads(metrics("runs", "--run", number, "--output", "json").stdout)
         assert [Path(each).name for each in found["logs"]] == [file]
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_files_of_one_name_keep_their_folders_in_the_table() -> None:
+    for name in ("a", "b"):
+        Path("runs", name).mkdir()
+        Path("runs", f"{name}.log").rename(Path("runs", name, "train.log"))
+    assert [line.split()[1] for line in metrics("runs").stdout.splitlines()[1:3]] == ["a/train.log", "b/train.log"]
+
+
+@pytest.mark.usefixtures("two_runs")
+@pytest.mark.parametrize("form", ["tar", "gztar", "zip"])
+def test_an_archive_is_read_as_its_folder(form: str) -> None:
+    Path("runs", "a.log.gz").write_bytes(gzip.compress(Path("runs", "a.log").read_bytes()))
+    Path("runs", "a.log").unlink()
+    Path("runs", "._b.log").write_bytes(b"\0" * 100)  # macOS adds one beside each file
+    Path("runs", "n" * 150).mkdir()  # longer than the field of a header
+    Path("runs", "b.log").rename(Path("runs", "n" * 150, "b.log"))
+    archive = shutil.make_archive("packed", form, "runs")
+    shown = metrics(Path(archive).name).stdout.splitlines()
+    assert [re.split(r"[/:]", line.split()[1])[-1] for line in shown[1:3]] == ["a.log.gz", "b.log"]
+    assert [line.split()[2:] for line in shown[1:3]] == [
+        line.split()[2:] for line in metrics("runs").stdout.splitlines()[1:3]
+    ]
+    found = json.loads(metrics(Path(archive).name, "--run", "2", "--output", "json").stdout)
+    assert (found["steps"]["logged"], Path(found["logs"][0]).name) == (30, "b.log")
 
 
 def test_runs_of_a_folder_without_times_are_several_if_their_configurations_differ(folder: Path) -> None:
@@ -156,7 +189,7 @@ def test_a_baseline_is_drawn_over_the_run_in_picture_and_report(folder: Path) ->
     drawn = ("--plot", "run.svg", "--report", "run.html", "--output", "json")
     assert metrics("run.log", *MODEL, *drawn).exit_code == 0
     alone = (folder / "run.svg").read_text()
-    both = ("--baseline", "before.log", "--baseline", "older.log")
+    both = ("--baseline", str(folder / "before.log"), "--baseline", "older.log")
     assert metrics("run.log", *MODEL, *both, *drawn).exit_code == 0
     picture, page = (folder / "run.svg").read_text(), (folder / "run.html").read_text()
     assert 'class="other' not in alone
@@ -165,6 +198,7 @@ def test_a_baseline_is_drawn_over_the_run_in_picture_and_report(folder: Path) ->
         assert "before.log" in text
         assert "older.log" in text
         assert "% below before.log" in text
+    assert str(folder) not in picture  # which would be cut at its edge
 
 
 def test_a_run_of_the_same_log_is_a_baseline(folder: Path) -> None:
@@ -359,6 +393,13 @@ def test_steps_that_were_done_again_are_shaded(folder: Path) -> None:
     assert "repeated steps" in (folder / "run.svg").read_text()
 
 
+def test_a_short_log_has_each_step_on_the_axis_once(folder: Path) -> None:
+    (folder / "run.log").write_text(logs.megatron(logs.steps([7.0] * 3)))
+    assert metrics("run.log", "--plot", "run.svg").exit_code == 0
+    first = (folder / "run.svg").read_text().partition("<polyline")[0]
+    assert re.findall('class="tick middle".*?>(.*?)<', first) == ["1", "2", "3"]
+
+
 def test_a_line_beyond_the_axis_is_cut_off_not_bent() -> None:
     panel = Panel("loss", [], ("#000", "#fff"), low=0.0, high=1.0)
     scale = Scale(StepAxis(0, 10), panel)
@@ -451,7 +492,7 @@ def test_logs_that_cannot_be_read(name: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (["gone.log"], 2, "gone.log: no such log; name a file, a folder, or - for the input"),
+        (["gone.log"], 2, "gone.log: no such log; name a file, folder or archive, or - for the input"),
         (["run.log", "--window", "80:90"], 1, "no steps between 80 and 90: the log has 1 to 30; give another --window"),
         (["run.log", "--window", "ten"], 2, "'ten' is not a window of steps; write FIRST:LAST"),
         (["run.log", "--gpu", "h1000"], 2, "the peak of the GPU 'h1000' is not known; did you mean"),
@@ -459,7 +500,7 @@ def test_logs_that_cannot_be_read(name: str, folder: Path) -> None:
         (["run.log", *MODEL, "--peak", "much"], 2, "'much' is not a peak; write TFLOPS of one GPU, or bf16, fp8, fp4"),
         (["run.log", "--fail-below", "5"], 2, "--fail-below compares with a baseline; give --baseline too"),
         (["run.log", "--baseline", "published:gpt3-5b", *MODEL], 2, "no speed of gpt3-5b is known; known"),
-        (["run.log", "--baseline", "gone.json"], 2, "gone.json: no such log; name a file, a folder, or -"),
+        (["run.log", "--baseline", "gone.json"], 2, "gone.json: no such log; name a file, folder or archive, or -"),
         (["run.log", "--plot", "run.doc"], 2, "cannot draw run.doc; name it .svg"),
         (["none"], 1, "none: the folder has no files"),
         (["run.log", "--run", "2"], 2, "run.log: no run 2: the log contains 1 run; a new run has"),

@@ -95,6 +95,25 @@ def test_epochs_of_mlperf_are_not_samples(tmp_path: Path) -> None:
     assert [(each.samples, each.step) for each in found.evaluations] == [(150_000, 150), (300_000, 300)]
 
 
+def test_evaluations_of_several_metrics_are_those_of_the_first(tmp_path: Path) -> None:
+    """Stable diffusion has a line for each, Mask R-CNN one with both."""
+    pairs = [(at, metric, value) for at in (1, 2) for metric, value in (("FID", 90.0 - at), ("CLIP", 0.1 * at))]
+    lines = [mllog(20 * at, "eval_accuracy", value, samples_count=1000 * at, metric=name) for at, name, value in pairs]
+    found = figures(tmp_path, mlperf("stable_diffusion", 100, 10_000, *lines))
+    assert [(each.value, each.step) for each in found.evaluations] == [(89, 10), (88, 20)]
+    lines = [mllog(20 * at, "eval_accuracy", {"BBOX": 0.1 * at, "SEGM": 0.0}, epoch_num=at) for at in (1, 2)]
+    found = figures(tmp_path, mlperf("maskrcnn", 48, 10_000, *lines))
+    assert ([each.value for each in found.evaluations], found.log.broken) == ([0.1, 0.2], 0)
+
+
+def test_an_evaluation_alone_is_no_step_and_without_a_batch_no_sample(tmp_path: Path) -> None:
+    lines = [mllog(20 * at, "eval_accuracy", 0.1 * at, epoch_num=at) for at in (1, 2)]
+    for log in (mlperf("bert", 48, 10_000, *lines), logs.text([mllog(0, "init_start"), *lines])):
+        found = figures(tmp_path, log)
+        assert found.timeline.first_step_seconds is None
+        assert not any(each.samples > 0 for each in found.evaluations)
+
+
 SSD = (
     ("epoch_stop", None, "epoch_num"),
     ("tracked_stats", {"throughput": 130.0}, "step"),
@@ -279,6 +298,31 @@ def test_hugging_face_trainer_and_what_is_made_of_it(tmp_path: Path) -> None:
     # without any count of steps there are none
     with pytest.raises(ChartgenError, match="no training steps"):
         figures(tmp_path, logs.text(["{'loss': 0.5, 'learning_rate': 8e-07, 'epoch': 0.64}"] * 3))
+
+
+def test_a_trainer_that_ends_between_two_logged_steps_has_none_left(tmp_path: Path) -> None:
+    swifts = [swift(at, f"{at}m 30s", '"') for at in (160, 170)]
+    factories = [factory(at, f"0:{at}:30") for at in (10, 20)]
+    ends = {
+        "evaluated": [*swifts, swift(176, "180m 30s", '"').replace('"loss": 0.5', '"eval_loss": 0.25')],
+        "LLaMA-Factory": [*factories, factory(176, "5:40:30", "null")],
+        "a step less": [*factories, factory(175, "5:40:30", "null")],
+        "drawn": [trainer(at, f"{at}:30") for at in (160, 170)] + ["\r100%|###| 176/176 [180:30<00:00,  1.50s/it]"],
+    }
+    for name, lines in ends.items():
+        found = figures(tmp_path, logs.text(lines))
+        assert (len(found.log.track), found.steps_left <= 1, found.left) == (2, True, None), name
+
+
+def test_processes_that_write_to_one_file_are_no_restarts(tmp_path: Path) -> None:
+    """Both write each step, one of them later and later; a run that starts again counts its time again."""
+    both = [(at, 100 * at + late) for at in range(1, 9) for late in (0, 1 + 33 * at)]
+    lines = [factory(at, f"0:00:{seconds}") for at, seconds in sorted(both, key=lambda each: each[1])]
+    found = figures(tmp_path, logs.text(lines))
+    assert found.times is not None
+    assert ([*found.log.track.numbers], found.times.median, found.timeline.restarts) == ([*range(1, 9)], 100, ())
+    again = figures(tmp_path, logs.text([*lines, *(factory(at, f"0:00:{10 * at}", "0.4") for at in (6, 7))]))
+    assert [(each.step, each.lost) for each in again.timeline.restarts] == [(6, 3)]
 
 
 def test_a_zone_does_not_lengthen_a_run_whose_times_are_of_an_epoch(tmp_path: Path) -> None:

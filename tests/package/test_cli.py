@@ -408,6 +408,9 @@ def test_a_program_of_ones_own_goes_with_the_run(tmp_path: Path) -> None:
     assert 'my.train.py: "print()' in ran.stdout
     assert chartgen("check", "gke-a4", "--program-file", tmp_path / "absent.py").exit_code == 2
     assert chartgen("check", "gke-a4", "--program-file", tmp_path).exit_code == 2
+    (tmp_path / "large.py").write_text("#" * 500_000)
+    refused = chartgen("check", "gke-a4", "--program-file", tmp_path / "large.py")
+    assert (refused.exit_code, "--code" in refused.stderr) == (2, True)
 
 
 def test_an_image_has_one_tag_a_digest_or_both() -> None:
@@ -445,3 +448,8 @@ def test_names_of_other_programs_lead_to_the_key(tmp_path: Path) -> None:
     hints = {each["hint"] for each in found if "unknown key" in each["message"]}
     keys = ("parallelism.tensor", "batch.micro", "batch.global", "steps")
     assert hints == {f"did you mean {key}?" for key in keys}
+
+
+def test_a_key_of_every_launcher_is_suggested_once() -> None:
+    (found, *_) = findings(chartgen("check", "gke-a3mega", "--set", "image=a:1", "--output", "json").stdout)
+    assert "launchers.NAME.image" in found["hint"]

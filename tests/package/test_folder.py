@@ -50,7 +50,10 @@ def test_one_argument_that_is_no_target_is_the_release() -> None:
 def test_arguments_win_over_the_folder(folder: Path) -> None:
     write(folder, {"own.yaml": "nodes: 3\n"})
     assert "gpt3-175b" not in chartgen("check", "--preset", "llama3-70b").stderr
-    assert "site.yaml" not in chartgen("check", "-f", "own.yaml").stderr
+    shown = chartgen("check", "-f", "own.yaml")
+    assert "not values site.yaml" in shown.stderr
+    assert "site.yaml" not in shown.stdout
+    assert "site.yaml" not in chartgen("check", "-f", "own.yaml", "-f", "site.yaml").stderr
 
 
 def test_a_program_of_ones_own_brings_its_own_model(folder: Path) -> None:

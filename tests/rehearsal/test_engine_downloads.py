@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -16,9 +17,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 
+import click
 import pytest
 from userlib import chartgen
 
+from chartgen.cli import options
 from chartgen.errors import MissingToolError, Problem, UsageError
 from chartgen.rehearsal import engine_download, engines
 from chartgen.rehearsal.engine_download import address, download
@@ -240,7 +243,8 @@ def test_a_server_that_is_too_slow_is_left(
 
 
 @pytest.mark.threat(14)
-def test_a_killed_download_leaves_no_engine(mirror: Files) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_download_leaves_no_engine(mirror: Files, number: signal.Signals) -> None:
     begun = Event()
 
     def half(to: Handler) -> None:
@@ -255,9 +259,11 @@ def test_a_killed_download_leaves_no_engine(mirror: Files) -> None:
     mirror.files[file] = half
     process = subprocess.Popen([sys.executable, "-c", GET, "kwok"])
     assert begun.wait(180)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
+    process.send_signal(number)
+    assert process.wait() in (-number, 128 + number)
     assert engines.find_engine("kwok") is None
+    if number == signal.SIGTERM:
+        assert [path.name for path in engines.engines_dir().iterdir()] == [".lock-kwok"]
     mirror.files[file] = b"another"
     with pytest.raises(MissingToolError):
         engine_download.get(["kwok"])
@@ -366,11 +372,44 @@ def test_nothing_is_built_without_agreement(mirror: Files, monkeypatch: pytest.M
     assert asked == [["own"]]  # once, after the downloads
 
 
-def test_a_rehearsal_without_builds_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("CHARTGEN_CACHE", tmp_path), ("CHARTGEN_ENGINES_MIRROR", "off"), ("PATH", tmp_path)):
-        monkeypatch.setenv(name, str(value))
-    ran = chartgen("rehearse", "gke-a3mega", "--no-build")
-    assert (ran.exit_code, "helm" in ran.stderr) == (3, True)
+TARGET = ["gke-a3mega", "--preset", "gpt3-5b"]
+
+
+@pytest.mark.parametrize("command", [["rehearse", *TARGET], ["sandbox", "up", *TARGET], ["engines", "get", "helm"]])
+def test_a_terminal_is_asked_once_before_a_build(command: list[str], tmp_path: Path) -> None:
+    """Without a terminal nothing is asked, and the build fails for want of Go."""
+    env = {
+        "CHARTGEN_CACHE": str(tmp_path),
+        "CHARTGEN_ENGINES_MIRROR": "off",
+        "PATH": str(tmp_path),
+        "HOME": str(tmp_path),
+    }
+    for answer, asked, no_go in (("n", 1, False), ("y", 1, True), ("", 0, True), ("--no-build", 0, False)):
+        ours, theirs = pty.openpty()
+        os.write(ours, answer[:1].encode() + b"\n")
+        argv = [sys.executable, "-m", "chartgen", *command, *([answer] if answer[1:] else [])]
+        stdin = theirs if answer else subprocess.DEVNULL
+        ran = subprocess.run(
+            argv, stdin=stdin, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, **env}, check=False
+        )
+        os.close(theirs)
+        with os.fdopen(ours, "rb", buffering=0) as terminal:
+            shown = terminal.read(1 << 16).decode()
+        assert (ran.returncode, shown.count("[Y/n]"), "Go is not installed" in shown) == (3, asked, no_go), shown
+
+
+def test_an_agreement_to_build_counts_for_the_whole_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter((True, False))
+    monkeypatch.setattr("click.confirm", lambda *_, **_of: next(answers))
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+
+    @click.command()
+    @options.build_option
+    def command(may_build: engine_download.MayBuild) -> list[bool]:
+        return [may_build(["helm"]), may_build(["kueue"])]
+
+    assert command.main([], standalone_mode=False) == [True, True]
 
 
 def test_a_server_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch, mirror: Files) -> None:

@@ -90,7 +90,8 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
     steps = sum(window.steps(step) for step in kept_steps(track))
     # rounding of equal step times may exceed the wall time slightly
     goodput = min(steps * median / wall, 1.0) if wall and median else None
-    first = _positive(track.when[0] - begun - _behind(window, median)) if math.isfinite(log.begun) else None
+    timed = math.isfinite(log.begun) and {"seconds", "loss"} & track.columns.keys()  # no evaluations alone
+    first = _positive(track.when[0] - begun - _behind(window, median)) if timed else None
     found = Timeline(wall, first, steps, _restarts(log), goodput, checkpoints_of(log.checkpoints))
     return found, notices
 

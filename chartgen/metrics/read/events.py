@@ -78,7 +78,7 @@ class Mark(NamedTuple):
     """Another event with a time: the start or end of a run, or an evaluation.
 
     Args:
-        kind: run_start, run_stop or eval.
+        kind: run_start, run_stop, eval, or end (of the training, at a step that may not be logged).
         text: Its content: `success`, `aborted`, or a number.
         step: The step of an evaluation.
         samples: Number of samples before it; nan = unknown.

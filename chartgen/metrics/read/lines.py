@@ -1,17 +1,20 @@
-"""Logs as blocks of whole lines: files, gzip, folders of per-rank files, standard input."""
+"""Logs as blocks of whole lines: files, gzip, folders of per-rank files, standard input; archives.py reads archives."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from functools import partial
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 
 STDIN = "-"
-_BLOCK = 1 << 18
+BLOCK = 1 << 18
 # Longer than any line of a log, even a list of all step times; a longer line is not text.
 _LONGEST = 1 << 24
 _GZIP = b"\x1f\x8b"
@@ -32,7 +35,7 @@ def find_logs(places: Iterable[str]) -> list[str]:
         elif path.is_dir():
             found += _folder(path)
         else:
-            raise UsageError(Problem("no such log", place, hint="name a file, a folder, or - for the input"))
+            raise UsageError(Problem("no such log", place, hint="name a file, folder or archive, or - for the input"))
     return found
 
 
@@ -55,9 +58,10 @@ def read_blocks(place: str) -> Iterator[bytes]:
         ChartgenError: It is unreadable, truncated within gzip, or not text.
     """
     try:
-        with _open(place) as read:
-            yield from split_blocks(iter(lambda: read(_BLOCK), b""), place)
-    except (OSError, EOFError) as error:
+        with nullcontext(sys.stdin.buffer) if place == STDIN else Path(place).open("rb") as stream:
+            plain = stream if place == STDIN else unpacked(cast(BufferedReader, stream))
+            yield from split_blocks(iter(partial(plain.read, BLOCK), b""), place)
+    except (OSError, EOFError, zlib.error) as error:
         text = (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")
         raise ChartgenError(Problem(f"cannot be read: {text}", place)) from error
 
@@ -75,7 +79,7 @@ def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]
         rest.append(text)
         size += len(text)
         end = text.rfind(b"\n") + 1
-        if end and size >= _BLOCK:
+        if end and size >= BLOCK:
             rest[-1] = text[:end]
             yield b"".join(rest)
             rest, size = [text[end:]], len(text) - end
@@ -86,27 +90,10 @@ def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]
         yield last if last.endswith(b"\n") else last + b"\n"
 
 
-@contextmanager
-def _open(place: str) -> Iterator[Callable[[int], bytes]]:
-    """Return a function that reads some unpacked bytes of a log; a context manager."""
-    if place == STDIN:
-        yield sys.stdin.buffer.read
-        return
-    with Path(place).open("rb") as stream:
-        if stream.seekable() and _is_packed(stream):
-            import gzip
-            import zlib
+def unpacked(stream: BufferedReader) -> IO[bytes]:
+    """Return a stream without its compression by gzip, if it has one."""
+    if stream.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
+        return stream
+    import gzip
 
-            with gzip.open(stream) as unpacked:
-                try:
-                    yield unpacked.read
-                except zlib.error as error:
-                    raise OSError(str(error)) from error
-        else:
-            yield stream.read
-
-
-def _is_packed(stream: IO[bytes]) -> bool:
-    start = stream.read(len(_GZIP))
-    stream.seek(0)
-    return start == _GZIP
+    return cast(IO[bytes], gzip.GzipFile(fileobj=stream))

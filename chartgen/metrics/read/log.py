@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import filterfalse
 from math import inf, isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Remark, Setting, Start, Step, Steps, Timings
-from chartgen.metrics.read.lines import STDIN, find_logs, is_events, read_blocks, split_blocks
+from chartgen.metrics.read.lines import BLOCK, STDIN, find_logs, is_events, read_blocks, split_blocks
 from chartgen.metrics.read.readers import FAMILIES
 from chartgen.metrics.read.scan import Scanner
 from chartgen.metrics.read.track import Track
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 # Their times are seconds of an epoch, whatever the time zone of other lines, such as the first one and checkpoints.
 EPOCH = ("dllogger", "mlperf", "tensorboard")
 _ORDER = tuple(FAMILIES)
+_ARCHIVES = (".tgz", ".tar.gz", ".tar", ".zip")
 
 
 class Log:
@@ -204,7 +206,7 @@ def later(one: float, other: float) -> float:
 
 
 def read_logs(places: Iterable[str], own: LinePatterns | None = None) -> Log:
-    """Read the logs of one run: files, gzip, folders, TensorBoard event files, or `-` for standard input.
+    """Read the logs of one run: files, gzip, folders, archives, TensorBoard event files, or `-` for standard input.
 
     Args:
         places: Paths: the files of several processes, or of successive starts.
@@ -212,7 +214,26 @@ def read_logs(places: Iterable[str], own: LinePatterns | None = None) -> Log:
     Raises:
         ChartgenError: A log is unreadable, empty, or without training steps.
     """
-    return _of_one_run([read_log(place, own) for place in find_logs(places)])
+    return _of_one_run([log for place in find_logs(places) for log in _logs_at(place, own)])
+
+
+def _logs_at(place: str, own: LinePatterns | None) -> Iterator[Log]:
+    """Yield the logs of a file: several of an archive."""
+    if place == STDIN or not (is_events(place) or place.endswith(_ARCHIVES)):
+        yield _read(place, read_blocks(place), own)
+        return
+    if not place.endswith(_ARCHIVES):
+        with Path(place).open("rb") as events:
+            yield _read_stream(place, events, own)
+        return
+    from chartgen.metrics.read.archives import DAMAGED, read_members
+
+    try:
+        with Path(place).open("rb") as archive:
+            for path, stream in read_members(place, archive):
+                yield _read_stream(f"{place}:{path}", stream, own)
+    except (OSError, EOFError, *DAMAGED) as error:
+        raise ChartgenError(Problem(f"cannot be read: {str(error).rstrip('.') or 'it is damaged'}", place)) from None
 
 
 def read_streams(streams: Iterable[tuple[str, Iterable[bytes]]], own: LinePatterns | None = None) -> Log:
@@ -231,18 +252,16 @@ def _of_one_run(logs: list[Log]) -> Log:
     return join([log for log in logs if len(log.track)] or logs)
 
 
-def read_log(place: str, own: LinePatterns | None = None) -> Log:
-    """Read one file, or standard input, as `read_logs` does."""
-    if place != STDIN and is_events(place):
-        from chartgen.metrics.read.readers import tensorboard
+def _read_stream(name: str, stream: IO[bytes], own: LinePatterns | None) -> Log:
+    if not is_events(name):
+        return _read(name, split_blocks(iter(partial(stream.read, BLOCK), b""), name), own)
+    from chartgen.metrics.read.readers import tensorboard
 
-        collector = Collector(place)
-        with Path(place).open("rb") as stream:
-            collector.take(("tensorboard", b"", event) for event in tensorboard.read_event_file(stream, place))
-        log = collector.finish()
-        log.size = Path(place).stat().st_size
-        return log
-    return _read(place, read_blocks(place), own)
+    collector = Collector(name)
+    collector.take(("tensorboard", b"", event) for event in tensorboard.read_event_file(stream, name))
+    log = collector.finish()
+    log.size = stream.tell()
+    return log
 
 
 def _read(name: str, blocks: Iterable[bytes], own: LinePatterns | None) -> Log:

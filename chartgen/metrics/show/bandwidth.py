@@ -86,7 +86,7 @@ def _panel(rows: Sequence[Bandwidth], name: str, colours: tuple[str, str]) -> Pa
 
 
 def _tick(power: float) -> str:
-    return format_size(1 << int(power)) if float(power).is_integer() else ""
+    return format_size(1 << int(power))
 
 
 def _sizes(rows: Sequence[Bandwidth]) -> list[int]:

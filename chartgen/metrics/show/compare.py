@@ -123,7 +123,7 @@ def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Compar
         hint = "give what tokens/s need: --batch, --sequence and --gpus, or values"
         raise ChartgenError(Problem(f"steps of another size are not compared: {'; '.join(notes)}", name, hint=hint))
     change = own / base - 1
-    sentence = f"{amount(own)} {what} are {_percent(change)} {name} ({amount(base)})"
+    sentence = f"{amount(own)} {what} are {_percent(change)} {Path(name).name} ({amount(base)})"  # as in the legend
     return Comparison(change, what, sentence, notes, other)
 
 

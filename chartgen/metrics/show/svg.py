@@ -48,7 +48,7 @@ class StepAxis(NamedTuple):
 
     Args:
         unit: Name of its values.
-        write: Formats a value; an empty text has no tick.
+        write: Formats a value; only whole ones have ticks.
     """
 
     first: float
@@ -131,7 +131,7 @@ def _grid(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
         y = scale.y(value)
         yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4:.1f}">{value:,.6g}</text>'
-    for step in filter(axis.write, ticks(axis.first, axis.last, 6)):
+    for step in filter(float.is_integer, ticks(axis.first, axis.last, 6)):
         x = scale.x(step)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
         yield f'<text class="tick middle" x="{x:.1f}" y="{_HEIGHT - 8}">{axis.write(step)}</text>'

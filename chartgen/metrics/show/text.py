@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
+from itertools import takewhile
 
 from chartgen.metrics.figures.summary import Ordered, quantile
 from chartgen.metrics.read.readers import FAMILIES
@@ -23,15 +23,18 @@ _COLUMNS = ("run", "file", "program", "GPUs", "steps", "tokens/s", "MFU", "loss"
 
 def run_table(runs: Sequence[RunFigures]) -> Iterator[str]:
     """Yield a table of runs: file, program, GPUs, steps, speed, MFU, loss, and the time of the last line."""
-    rows = [_COLUMNS, *(_run_row(number, figures) for number, figures in enumerate(runs, 1))]
+    first, last = min(places := [run.log.places[0] for run in runs]), max(places)
+    same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))])
+    shared = first[:same].rpartition("/")[0]  # the folder of all
+    rows = [_COLUMNS, *(_run_row(number, figures, shared) for number, figures in enumerate(runs, 1))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _run_row(number: int, run: RunFigures) -> tuple[str, ...]:
+def _run_row(number: int, run: RunFigures, shared: str) -> tuple[str, ...]:
     numbers, places, ended = run.log.track.numbers, run.log.places, run.log.ended
-    file = Path(places[0]).name + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+    file = places[0].removeprefix(f"{shared}/") + (f" and {len(places) - 1} more" if len(places) > 1 else "")
     return (
         *(str(number), file, FAMILIES[run.log.track.family], str(run.facts.get("gpus") or "-")),
         f"{min(numbers):,}-{max(numbers):,}",

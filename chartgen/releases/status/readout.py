@@ -13,7 +13,7 @@ from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind, run_names
-from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome, why_no_run
+from chartgen.kube.workloads import expected_pods, find_runs, find_workers, is_suspended, outcome, why_no_run
 from chartgen.releases.history import UNFINISHED, RevisionRecord, parse_time, read_last_record
 from chartgen.releases.status.events import events_of, removed_pods
 from chartgen.releases.status.failure import FirstFailure, find_failure, find_loss, restarts, with_repeats
@@ -21,6 +21,7 @@ from chartgen.releases.status.members import last_lines
 from chartgen.releases.status.pending import why_not_started
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
 from chartgen.releases.status.queue_reasons import why_queued
+from chartgen.releases.status.spares import Spares, find_spares
 
 _KIND = re.compile(r"^kind: (\w+)$", re.MULTILINE)
 
@@ -110,6 +111,7 @@ class Readout:
         first_event: The oldest remaining event of the runs while none of their pods runs; empty afterwards, when the
             wait is over.
         progress: Step and speed, when the log shows them.
+        spares: Which pods are spares, and which took the place of a lost one; None unless it trains and has spares.
         causes: Reasons for the wait, and anomalies.
         failure: The failure, or the cause of a restart.
         unread: What is unknown because the user may not read it (kinds of runs that the release does not contain,
@@ -133,6 +135,7 @@ class Readout:
     container_restarts: int = 0
     first_event: str = ""
     progress: str = ""
+    spares: Spares | None = None
     causes: tuple[Problem, ...] = ()
     failure: FirstFailure | None = None
     unread: tuple[Problem, ...] = ()
@@ -197,7 +200,8 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
     is_short = has_failed or state.restarts or summary.pods < state.pods_expected
     lost = removed_pods(cluster, runs, namespace) if is_short else []
     failure = find_loss(runs, lost)
-    if has_failed:
+    count = _spares(runs) if state.phase == "running" else 0
+    if has_failed or (count and summary.failed):
         failure = find_failure(cluster, runs, summary.failed, lost, release, namespace)
     return replace(
         state,
@@ -205,6 +209,7 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
         revision=revision,
         first_event="" if summary.started else _first_event(cluster, runs),
         progress=progress,
+        spares=find_spares(cluster, count, summary.failed, lost, release, namespace) if count else None,
         causes=(*odd, *state.causes, *([slow] if slow else [])),
         failure=with_repeats(cluster, failure, lost, release, namespace) if failure else None,
     )
@@ -249,9 +254,18 @@ def _judge(
         return "finished", []
     if summary.started >= expected:
         return "running", []
+    if summary.started >= expected - _spares(runs):  # the others may be lost, or spares that still start
+        rest = replace(summary, failed=[])
+        return "running", why_not_started(cluster, runs, rest, expected, namespace)
     queued = [] if summary.started else [*why_queued(cluster, runs, namespace), *_suspended(runs)]
     causes = [*queued, *why_not_started(cluster, runs, summary, expected, namespace)]
     return "queued" if queued else "starting", causes
+
+
+def _spares(runs: Sequence[Object]) -> int:
+    """Return how many machines more than its program needs a run began with."""
+    workers = find_workers(runs)
+    return workers.spares if workers else 0
 
 
 def _suspended(runs: Sequence[Object]) -> Iterator[Problem]:

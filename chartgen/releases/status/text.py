@@ -58,6 +58,8 @@ def _details(readout: Readout) -> Iterator[str]:
     if readout.restarts or readout.container_restarts:
         text = f"of the whole run {readout.restarts}, of single containers {readout.container_restarts}"
         yield _row("restarts", text)
+    if readout.spares:
+        yield _row("spares", str(readout.spares))
     if readout.progress:
         yield _row("progress", readout.progress)
     if readout.first_event:

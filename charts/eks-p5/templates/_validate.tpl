@@ -58,7 +58,8 @@ parallelism.expertTensor: launcher {{ $v.launcher }} has no option for it; leave
 {{ if not (has $v.precision $f.launcher.precisions) }}
 precision: {{ $v.precision }} cannot be trained with launcher {{ $v.launcher }}; use {{ join ", " $f.launcher.precisions }}{{ end }}
 {{ range $each := $f.given }}
-{{ if not (hasKey $f.launcher.owns $each) }}{{ $each }}: launcher {{ $v.launcher }} has no option for it; leave it out{{ end }}{{ end }}
+{{ if not (hasKey $f.launcher.owns $each) }}
+{{ $each }}: launcher {{ $v.launcher }} has no option for it; leave it out, or pass the program's own option below launchers.{{ $v.launcher }}{{ end }}{{ end }}
 {{ if and (not (kindIs "invalid" $f.learningRate)) (not (kindIs "invalid" $f.minLearningRate)) (gt (float64 $f.minLearningRate) (float64 $f.learningRate)) }}
 optimizer.minLearningRate: {{ printf "%.6g" (float64 $f.minLearningRate) }} is above learningRate {{ printf "%.6g" (float64 $f.learningRate) }}; use {{ printf
   "%.6g" (float64 (mulf (float64 $f.learningRate) (divf 1 10))) }}, or 0{{ end }}

@@ -48,6 +48,7 @@ USUAL = 20  # times the median of the steps before
 LEAST = 300.0  # seconds; the grace period, in which a checkpoint is saved, comes on top
 LONGER = 3  # times the longest step before, which may be an evaluation or a checkpoint
 FIRST, EARLY = 5, 3600.0  # steps that compile and fill caches, and their seconds
+REST = 1 << 20  # bytes of output after the program's end; no pipe holds more
 KEPT = 1 << 15  # bytes of output in a black box; a run of 16,384 ranks leaves 512 MiB
 # What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
 VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_VERSION", "NEMO_VERSION")
@@ -116,6 +117,10 @@ class Watch:
             # A core of each rank would fill the disk.
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             environment["PYTHONFAULTHANDLER"] = "1"
+            dump = BOX / f"nccl_trace_rank_{os.environ.get('RANK', '0')}"
+            with suppress(OSError):
+                if dump.is_symlink():  # of another user, and PyTorch would follow it
+                    dump.unlink()
             environment = {**RECORDER, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{BOX}/nccl_trace_rank_", **environment}
         self._program = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0
@@ -140,17 +145,19 @@ class Watch:
     def _pass_on(self) -> None:
         """Pass the output on until the program has ended; what its children still print is lost."""
         assert self._program.stdout  # noqa: S101 - a pipe
-        output = self._program.stdout.fileno()
-        while True:
-            if select.select([output], [], [], 1.0)[0]:
-                block = os.read(output, 65536)
+        outputs, rest = [self._program.stdout.fileno()], REST
+        while rest > 0:
+            ended = self._program.poll() is not None
+            if select.select(outputs, [], [], 1.0 if outputs and not ended else 0.05)[0]:
+                block = os.read(outputs[0], 65536)
                 if not block:
-                    return
+                    outputs = []  # the program may have closed it, and go on
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
                 self._tail = (self._tail + block)[-KEPT:]
                 self._look(block)
-            elif self._program.poll() is not None:
+                rest -= len(block) if ended else 0
+            elif ended:
                 return
             now = time.monotonic()
             if self._dead is not None and now > self._dead:
@@ -176,7 +183,9 @@ class Watch:
         sys.stdout.write(f"{late}: the run hangs, its processes print their stacks and end\n")
         sys.stdout.flush()
         for file in self._folder.iterdir():
-            os.kill(int(file.read_text().split()[0]), signal.SIGUSR1)
+            # one that has ended, or has not yet written its number, has no stacks
+            with suppress(OSError, ValueError):
+                os.kill(int(file.read_text()), signal.SIGUSR1)
         self._abort()
 
     def _stop(self, grace: int) -> None:
@@ -199,6 +208,7 @@ def leave_box(code: int, tail: bytes) -> None:
     """Write what remains of a failed process; a full disk does not change its exit code."""
     try:
         BOX.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(BOX, os.O_DIRECTORY | os.O_NOFOLLOW))  # no link of another user
         used = shutil.disk_usage(BOX)
         found = [f"disk {used.used} of {used.total} bytes", *(f"{name} {os.environ.get(name)}" for name in VERSIONS)]
         found += [f"{each.name} {each.read_text()}" for each in map(Path, FACTS) if os.access(each, os.R_OK)]
@@ -206,8 +216,8 @@ def leave_box(code: int, tail: bytes) -> None:
         rank, pod = os.environ.get("RANK", "0"), os.environ.get("HOSTNAME", "")
         head = f"blackbox: {when} rank {rank} ended with exit code {code} in pod {pod}; {'; '.join(found)}"
         # whoever may write there could have left a link to another file, or a pipe that nobody reads
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
-        with os.fdopen(os.open(BOX / f"rank-{rank}.log", flags, 0o644), "wb") as file:
+        (box := BOX / f"rank-{rank}.log").unlink(missing_ok=True)
+        with box.open("xb") as file:
             file.write(tail + f"\n{' '.join(head.split())}\n".encode())
     except OSError as error:
         sys.stderr.write(f"chartgen: no black box: {error}\n")

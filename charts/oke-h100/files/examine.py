@@ -19,9 +19,11 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -35,7 +37,7 @@ USUAL = 0.6  # of the data sheet; H100, H200 and B200 reach 0.7 to 0.8 with prod
 SLOW_DISK = 0.5  # of the median of the run's machines
 BLOCK = 64 << 20  # bytes written to the storage
 RECENT = 1800  # seconds: older figures are of an earlier start
-LARGEST = 10_000  # bytes of a machine's figures
+LARGEST = 1000  # bytes of a machine's figures
 BUSY = 0.05  # of a GPU's memory that is used before the run
 # Paths in the XML of nvidia-smi (driver 580; earlier ones lack some), with the elements and values there that a GPU
 # cannot train with, and those that slow it down. Recovery actions: NVML API, nvmlDeviceGpuRecoveryAction_t; rows:
@@ -69,7 +71,9 @@ def _ask(*argv: str) -> str | None:
     program = shutil.which("nvidia-smi", path=f"{os.environ.get('PATH', '')}:/usr/local/nvidia/bin")
     if program is None:
         return None
-    process = subprocess.Popen([program, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        [program, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+    )
     try:
         text, _ = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:  # in the driver, where no signal ends it
@@ -168,32 +172,37 @@ def _multiply(torch: Any, number: int) -> float:
 
 def write_speed(folder: str) -> float:
     """Return the MB/s at which this machine writes a file there."""
-    path = Path(folder, f".examine-{os.environ['NODE_RANK']}")
+    own = f".examine-{os.environ['NODE_RANK']}-"
+    for left in Path(folder).glob(f"{own}*"):  # of a start that was killed
+        with suppress(OSError):
+            left.unlink()
     block = os.urandom(BLOCK)
     start = time.monotonic()
+    # what another user has put there has another name
+    handle, path = tempfile.mkstemp(prefix=own, dir=folder)
     try:
-        path.unlink(missing_ok=True)  # a link of another user leads the block elsewhere
-        with path.open("xb") as file:
+        with os.fdopen(handle, "wb") as file:
             file.write(block)
             file.flush()
             os.fsync(file.fileno())
         return BLOCK / 1e6 / (time.monotonic() - start)
     finally:
-        path.unlink(missing_ok=True)
+        Path(path).unlink(missing_ok=True)
 
 
-def share(folder: Path, figures: dict[str, Any]) -> dict[int, dict[str, Any]]:
+def share(folder: Path, figures: dict[str, Any], machines: int) -> dict[int, dict[str, Any]]:
     """Leave the figures of this machine, and return those that the machines of this start have left so far."""
     folder.mkdir(parents=True, exist_ok=True)
-    own = folder / f"{os.environ['NODE_RANK']}.json"
-    part = own.with_suffix(".part")
+    own = int(os.environ["NODE_RANK"])
+    part = folder / f"{own}.part"
     part.unlink(missing_ok=True)
     with part.open("x") as file:
         json.dump(figures, file)
-    part.replace(own)
+    part.replace(folder / f"{own}.json")
     recent = time.time() - RECENT
-    found = {int(file.stem): _figures(file, recent) for file in folder.glob("*.json") if file.stem.isdecimal()}
-    return {number: each for number, each in found.items() if each}
+    found = {number: _figures(folder / f"{number}.json", recent) for number in range(machines)}
+    # whatever is in its own file by now, or when by the clock of the storage
+    return {number: each for number, each in {**found, own: figures}.items() if each}
 
 
 def _figures(path: Path, recent: float) -> dict[str, Any]:
@@ -203,8 +212,9 @@ def _figures(path: Path, recent: float) -> dict[str, Any]:
             text = file.read(LARGEST) if os.fstat(file.fileno()).st_mtime > recent else b"{}"
         found = json.loads(text)
         rates, written = [float(rate) for rate in found["tflops"]], float(found["written"])
-        if all(0 <= each < 1e9 for each in (*rates, written)):
-            return {"pod": str(found["pod"]), "tflops": rates, "written": written}
+        pod = str(found["pod"])
+        if all(0 <= each < 1e9 for each in (*rates, written)) and re.fullmatch(r"[\w.-]*", pod, re.ASCII):
+            return {"pod": pod, "tflops": rates, "written": written}
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         pass
     return {}
@@ -246,7 +256,12 @@ def examine(folder: Path, peak: float, machines: int, checkpoints: str) -> Itera
     yield from find_marks(loaded or gpus, DOUBTS)
     written = write_speed(checkpoints) if checkpoints else 0.0
     figures = {"pod": os.environ.get("HOSTNAME", ""), "tflops": [round(rate) for rate in rates], "written": written}
-    yield from find_slow(share(folder, figures), own, machines)
+    try:
+        found = share(folder, figures, machines)
+    except OSError as error:
+        found = {own: figures}
+        yield f"its figures are not compared with those of the other machines: {error}"
+    yield from find_slow(found, own, machines)
     if rates and max(rates) < USUAL * peak:
         yield f"all GPUs are slow: {max(rates):.0f} TFLOP/s at most, of {peak:.0f}"
     speeds = f", {' '.join(f'{rate:.0f}' for rate in rates)} TFLOP/s" if rates else ", no PyTorch to measure them with"

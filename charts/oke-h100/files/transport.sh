@@ -12,9 +12,8 @@ export NODE_RANK=$GROUP_RANK MASTER_ADDR=$meeting
 # By this name Lightning knows that the variables above count. Otherwise it asks MPI, and the ranks would meet at the
 # host name of a machine, which no DNS knows, and at a random port.
 export TORCHELASTIC_RUN_ID=$RUN_DIRECTORY
-log=$RUN_DIRECTORY/transport/machine-$NODE_RANK.log
-mkdir -p "${log%/*}"
-if ((LOCAL_RANK == 0)); then rm -f "$log"; fi
+# Others may write to the run's storage, so the log is compared here, and then kept there.
+log=$(mktemp -d)/machine-$NODE_RANK.log
 code=0
 python3 -u /etc/chartgen/transport.py meet "$log" || code=$?
-if ((LOCAL_RANK == 0)); then python3 /etc/chartgen/transport.py compare "$log" "$code"; fi
+if ((LOCAL_RANK == 0)); then python3 /etc/chartgen/transport.py compare "$log" "$code" "$RUN_DIRECTORY/transport"; fi

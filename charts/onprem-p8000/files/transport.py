@@ -1,8 +1,8 @@
 """Reports whether NCCL uses the network that the chart promises, before a run of several machines trains.
 
-    transport.py meet LOG           in each process of the run: one small communicator over all ranks
-    transport.py compare LOG CODE   then once on each machine: NCCL's log against transport.json; CODE is the exit
-                                    code of the meeting
+    transport.py meet LOG                 in each process of the run: one small communicator over all ranks
+    transport.py compare LOG CODE FOLDER  then once on each machine: NCCL's log against transport.json; CODE is the exit
+                                          code of the meeting. FOLDER of the run keeps the log
 
 Exit codes of `compare`: 0 as promised, not checked strictly, or logged in an unknown form; 78 NCCL uses another
 network; else the meeting's own.
@@ -142,10 +142,25 @@ def why(pattern: str, lines: list[str]) -> str:
     return "its log gives no reason"
 
 
-def check_transport(log: Path, code: int) -> int:
+def keep(log: Path, folder: Path) -> Path:
+    """Copy NCCL's log to the run's storage, and return where it is: what another user has put there is replaced."""
+    kept = folder / log.name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(folder, os.O_DIRECTORY | os.O_NOFOLLOW))  # no link
+        kept.unlink(missing_ok=True)
+        with log.open("rb") as file, kept.open("xb") as copy:
+            shutil.copyfileobj(file, copy)
+    except OSError:
+        return log
+    return kept
+
+
+def check_transport(log: Path, code: int, folder: Path) -> int:
     """Compare NCCL's log with the promise, print one line about it, and return the exit code."""
     contract = json.loads(Path(CONTRACT).read_text())
     text = log.read_text(errors="replace") if log.exists() else ""
+    log = keep(log, folder)
     lines = [_PREFIX.sub("", line) for line in text.splitlines()]
     found, sure = fault(contract, lines)
     if code and not sure:
@@ -164,4 +179,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "meet":
         meet(sys.argv[2])
     else:
-        sys.exit(check_transport(Path(sys.argv[2]), int(sys.argv[3])))
+        sys.exit(check_transport(Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])))

@@ -182,14 +182,15 @@ class Counter:
     def samples(self, metadata: Mapping[str, Any]) -> float:
         """Return the number of samples before an evaluation; nan = its count has no known unit.
 
-        gpt3 counts tokens and calls them epochs: the count is a multiple of a step's tokens.
+        gpt3 counts tokens and calls them epochs: the count is a multiple of a step's tokens. Without a batch
+        samples and epochs are the same to the reader.
         """
         if isinstance(count := metadata.get("samples_count"), int | float):
             return float(count)
         count = metadata.get("epoch_num", metadata.get("step"))
-        if not isinstance(count, int | float) or not isnan(self.epoch_of(metadata)):
+        if not isinstance(count, int | float) or self.batch <= 1 or not isnan(self.epoch_of(metadata)):
             return NEVER
-        if self.sequence and self.batch and count % (self.batch * self.sequence) == 0:
+        if self.sequence and count % (self.batch * self.sequence) == 0:
             return count / self.sequence
         return float(count) if "epoch_num" in metadata else count * float(self.batch)
 

@@ -7,7 +7,8 @@
   its logging.jsonl is the same in JSON.
 - LLaMA-Factory's trainer_log.jsonl has `"current_steps": 56, "total_steps": 176`, and `"elapsed_time": "0:27:55"`.
 
-The time passed, to a second, is the only one: step times are means between two lines.
+The time passed, to a second, is the only one: step times are means between two lines. The processes of several machines
+may write to one trainer_log.jsonl.
 Source: transformers 4.57 and 5.0 (PyPI), transformers/trainer_callback.py and trainer.py; ms-swift 3.9 (PyPI),
 swift/trainers/callback.py; hiyouga/LLaMA-Factory v0.9.3, src/llamafactory/train/callbacks.py.
 """
@@ -29,6 +30,7 @@ _PART = re.compile(r"(\d+) ?([dhms:]?)")
 _SIZES = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _NAMES = {"loss": "loss", "grad_norm": "gradient", "learning_rate": "rate", "lr": "rate", "memory(GiB)": "memory"}
 _GIB = 1024**3 / 1e9
+_SAME = 0.8  # of the time passed on another machine at least; one may be steps behind
 
 
 def open_reader() -> Reader:
@@ -45,6 +47,8 @@ class TrainerReader:
         self._beside = ("", "")
         self._total = ""
         self._step, self._passed = -1, 0
+        self._latest = (-1, 0)
+        self._end = -1
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
         """Return the step, the evaluation or the batch of a line."""
@@ -76,17 +80,28 @@ class TrainerReader:
     def _values(self, pairs: Mapping[str, str], when: float) -> Sequence[Event]:
         progress = next((pairs[name] for name in _STEPS if name in pairs), "")
         number, _, total = progress.partition("/")
-        if not number.isdecimal() or not ("epoch" in pairs or "iteration" in pairs):
+        if not number.isdecimal():
             return ()
-        if pairs.get("eval_loss", "null") != "null":
-            return (Mark("eval", when, str(float(pairs["eval_loss"])), step=int(number)),)
-        if pairs.get("loss", "null") == "null":
-            return ()
+        step, passed = int(number), _seconds(pairs.get("elapsed_time", ""))
+        # the last line of LLaMA-Factory has no loss
+        end = self._ended(step, when) if number == total or "current_steps" in pairs else ()
+        is_known = "epoch" in pairs or "iteration" in pairs
+        if is_known and pairs.get("eval_loss", "null") != "null":
+            return (Mark("eval", when, str(float(pairs["eval_loss"])), step=step), *end)
+        if not is_known or pairs.get("loss", "null") == "null":
+            return end
+        if step <= self._latest[0] and passed > _SAME * self._latest[1]:
+            return ()  # of another process: after a restart the time begins again
+        self._latest = step, passed
         values = {_NAMES[name]: float(pairs[name]) for name in pairs.keys() & _NAMES.keys() if pairs[name] != "null"}
         if "memory" in values:
             values["memory"] *= _GIB
-        timed = self._timed(int(number), _seconds(pairs.get("elapsed_time", "")))
-        return (Step(int(number), when, values | timed, int(total or pairs.get("total_steps") or 0)),)
+        return (Step(step, when, values | self._timed(step, passed), int(total or pairs.get("total_steps") or 0)),)
+
+    def _ended(self, step: int, when: float) -> Sequence[Event]:
+        """Return the end of the training, once: it may be between two logged steps."""
+        is_new, self._end = step > self._end, step
+        return (Mark("end", when, step=step),) if is_new else ()
 
     def _timed(self, step: int, passed: int) -> dict[str, float]:
         """Return the mean time of the steps since the last line with another time."""

@@ -70,6 +70,7 @@ class MlperfReader:
         self._counters: dict[bytes, Counter] = {}
         self._settings: dict[str, Any] = {}
         self._counter = Counter()
+        self._metric: Any = None
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
         """Return the events of a line."""
@@ -98,6 +99,11 @@ class MlperfReader:
         if key in _EVALUATIONS:
             samples, epoch = self._counter.samples(metadata), self._counter.epoch_of(metadata)
             step = self._counter.step_of(samples, epoch)
+            # of several metrics the first one counts
+            self._metric = self._metric or metadata.get("metric")
+            if metadata.get("metric") != self._metric:
+                return ()
+            value = next(iter(value.values())) if value and isinstance(value, dict) else value
             return (Mark("eval", when, str(float(value)), step=step, samples=samples, epoch=epoch),)
         if key == "run_start":
             self._counter.start(when)
