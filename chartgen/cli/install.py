@@ -67,6 +67,8 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     from concurrent.futures import ThreadPoolExecutor
 
     from chartgen.helm.manifests import render
+    from chartgen.releases.rollout import check_existence
+    from chartgen.releases.state import survey_release
 
     where: GivenPlace = options["where"]
     job = _named(options["job"], where, options["release"])
@@ -79,7 +81,9 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
         # Helm renders while the cluster is read, and what judges the objects is loaded
         rendering = pool.submit(render, chart, *shown, values.data, cluster.version) if action == "install" else None
         with untouched():
-            state = _state(action, cluster, place, options)
+            state = survey_release(cluster, *shown)
+            if state.last or not options.get("or_install"):
+                check_existence(state, action)
             if rendering is None or state.last:  # sizes that chartgen chose stay
                 chart, values = _continued(job, chart, given, state.last, is_upgrade=action == "upgrade")
                 rendering = pool.submit(render, chart, *shown, values.data, cluster.version)
@@ -129,17 +133,6 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
     known = values.data.get("avoidNodes") or []
     every = [*known, *(name for name in names if name not in known)] if isinstance(known, list) else [*names]
     return override(values, "--set-json", f"avoidNodes={json.dumps(every)}")
-
-
-def _state(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> State:
-    """Return the state of the release; fail at once when an existing or missing one does not allow the action."""
-    from chartgen.releases.rollout import check_existence
-    from chartgen.releases.state import survey_release
-
-    state = survey_release(cluster, options["release"], place.namespace)
-    if state.last or not options.get("or_install"):
-        check_existence(state, action)
-    return state
 
 
 def _continued(

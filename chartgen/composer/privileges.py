@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -237,13 +237,11 @@ def kube_linter_exceptions(stated: Iterable[Mapping[str, str]]) -> dict[str, str
     return {check: "; ".join(dict.fromkeys(found[check])) for check in sorted(found)}
 
 
+_comment = lru_cache(256)(partial(textwrap.fill, width=150, initial_indent="    # ", subsequent_indent="    # "))
+
+
 def kube_linter_config(stated: Iterable[Mapping[str, str]]) -> str:
     """Return kube-linter's configuration file with these exceptions, each with its reason."""
     left_out = {"job-ttl-seconds-after-finished": WITHOUT_TTL, **kube_linter_exceptions(stated)}
     lines = [f"{_comment(reason)}\n    - {check}\n" for check, reason in left_out.items()]
     return "# For `kube-linter lint .` in this folder.\nchecks:\n  exclude:\n" + "".join(lines)
-
-
-@lru_cache(maxsize=256)
-def _comment(reason: str) -> str:
-    return textwrap.fill(reason, 150, initial_indent="    # ", subsequent_indent="    # ")

@@ -73,14 +73,7 @@ def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool)
 def _environment(*, trusted: bool) -> Environment:
     from jinja2 import Environment, StrictUndefined
 
-    class OfFacts(Environment):
-        def getattr(self, obj: Any, attribute: str) -> Any:
-            """Look for a key of facts before an attribute, which costs an exception."""
-            if isinstance(obj, dict) and attribute in obj and not hasattr(dict, attribute):
-                return obj[attribute]
-            return super().getattr(obj, attribute)
-
-    make: type[Environment] = OfFacts
+    make: type[Environment] = Environment
     if not trusted:
         from chartgen.composer.sandbox import TagSandbox
 

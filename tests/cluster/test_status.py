@@ -41,8 +41,7 @@ from chartgen.releases.status.failure import BROKEN, FirstFailure, broken_machin
 from chartgen.releases.status.messages import why_rejected
 from chartgen.releases.status.overview import HEADS, glance, lay_out, overview_rows
 from chartgen.releases.status.pending import unplaced
-from chartgen.releases.status.readout import Readout, read_readout
-from chartgen.releases.status.release_record import Revision
+from chartgen.releases.status.readout import Readout, Revision, read_readout
 from chartgen.releases.status.text import describe_readout, since, summarize
 
 pytestmark = pytest.mark.engines

@@ -19,7 +19,7 @@ from chartgen.kube.workloads import expected_pods, find_workers, is_suspended, o
 from chartgen.linter import lint
 from chartgen.releases.history import RevisionRecord
 from chartgen.releases.plan import plan_release
-from chartgen.releases.status.release_record import why_absent
+from chartgen.releases.status.readout import why_absent
 
 SETS = ("nodes=3", "launcher=nemo-1", "launchers.nemo-1.image=example.com/nemo:1")
 

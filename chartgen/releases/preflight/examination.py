@@ -13,7 +13,6 @@ from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError, Object, side_by_side
 from chartgen.releases.preflight import (
     controllers,
-    device_classes,
     leftovers,
     nodes,
     permissions,
@@ -42,7 +41,7 @@ RELEASE: tuple[Check, ...] = (
     queues.queue_quota,
     queues.queue_tolerations,
     queues.queue_topology,
-    device_classes.queue_device_classes,
+    queues.queue_device_classes,
     queues.volcano_queue,
     nodes.machines,
     nodes.machine_taints,
