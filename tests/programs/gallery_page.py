@@ -38,6 +38,7 @@ _REASONS = {
     "image-of-the-gpu": "the image is older than the GPU",
     "image-of-the-processor": "no image for Arm",
     "plugin-and-cuda": "another version of the network plugin",
+    "precision-of-the-gpu": "the GPU lacks its format",
     "program-has-an-image": "no public image",
 }
 _HEAD = """<!-- Written by `make gallery`; do not edit. -->

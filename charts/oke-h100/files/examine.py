@@ -191,8 +191,13 @@ def write_speed(folder: str) -> float:
 
 
 def share(folder: Path, figures: dict[str, Any], machines: int) -> dict[int, dict[str, Any]]:
-    """Leave the figures of this machine, and return those that the machines of this start have left so far."""
+    """Leave the figures of this machine, and return those that the machines of this start have left so far.
+
+    Raises:
+        OSError: Something else is in its place, or the storage cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(folder, os.O_DIRECTORY | os.O_NOFOLLOW))  # no link of another user
     own = int(os.environ["NODE_RANK"])
     part = folder / f"{own}.part"
     part.unlink(missing_ok=True)
