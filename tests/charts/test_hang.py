@@ -157,6 +157,15 @@ def test_a_process_that_has_ended_keeps_no_stacks_of_the_others(tmp_path: Path, 
     assert (done.returncode, b"Current thread" in done.stdout) == (75, True), done
 
 
+def test_the_other_processes_of_the_machine_get_the_signal_too(tmp_path: Path) -> None:
+    """mpirun's processes write their parent's number behind their own."""
+    other = subprocess.Popen(["sleep", "600"])
+    (tmp_path / "ranks").mkdir()
+    (tmp_path / "ranks/1").write_text(f"{other.pid} {os.getpid()}\n")
+    done = watch(tmp_path, "import time; print(' iteration 1/ 9', flush=True); time.sleep(600)")
+    assert (done.returncode, other.wait(10)) == (75, -signal.SIGUSR1)
+
+
 def test_a_program_without_output_is_still_ended(tmp_path: Path) -> None:
     steps = "import os, time; print(' iteration 1/ 9', flush=True); os.dup2(os.open('/dev/null', 1), 1); os.dup2(1, 2)"
     assert watch(tmp_path, f"{steps}; time.sleep(600)").returncode == 75
