@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, followed word for word: its shell blocks run in an empty folder and give what it promises."""
+"""CONTRIBUTING.md and the pages on extending, followed word for word: its shell blocks run in an empty folder and give what it promises."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from chartgen.helm.program import find_helm
 from chartgen.helm.yaml import Plain
 from chartgen.linter import lint
 
-TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGES = ("CONTRIBUTING.md", "docs/extend/add-a-fragment.md", "docs/extend/add-a-launcher.md")
+TEXT = "\n".join((ROOT / page).read_text() for page in PAGES)
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
@@ -116,7 +118,7 @@ def test_the_mistakes_that_it_proposes_are_told(followed: Followed) -> None:
 
 
 def test_the_rooms_that_it_names_are_those_of_the_package() -> None:
-    package = Path(__file__).parents[2] / "chartgen"
+    package = ROOT / "chartgen"
     table = TEXT.partition("## Where things are")[2].partition("Beside it")[0]
     rooms = re.findall(
         r"`([a-z]+)/`", "".join(line.partition(" | ")[0] for line in table.splitlines() if line.startswith("| "))
