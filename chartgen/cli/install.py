@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chartgen.cli.job import FolderCommand, GivenJob, checked_values
+from chartgen.cli.job import FolderCommand, GivenJob, JudgedValues, judged_values
 from chartgen.cli.options import (
     Command,
     GivenPlace,
@@ -73,20 +73,22 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     where: GivenPlace = options["where"]
     job = _named(options["job"], where, options["release"])
     chart = job.chart()
-    values = given = _avoiding(chart, job.values, options["avoided"])
-    if action == "install":  # an upgrade keeps files of the release, which is still to be read
-        values = checked_values(chart, given, warn=True)
+    given = _avoiding(chart, job.values, options["avoided"])
+    # an upgrade keeps files of the release, which is still to be read
+    judged = judged_values(chart, given) if action == "install" else None
     with where.open() as (cluster, place), ThreadPoolExecutor(1) as pool:
         shown = (options["release"], place.namespace)
         # Helm renders while the cluster is read, and what judges the objects is loaded
-        rendering = pool.submit(render, chart, *shown, values.data, cluster.version) if action == "install" else None
+        rendering = pool.submit(render, chart, *shown, judged.values.data, cluster.version) if judged else None
         with untouched():
             state = survey_release(cluster, *shown)
             if state.last or not options.get("or_install"):
                 check_existence(state, action)
-            if rendering is None or state.last:  # sizes that chartgen chose stay
-                chart, values = _continued(job, chart, given, state.last, is_upgrade=action == "upgrade")
-                rendering = pool.submit(render, chart, *shown, values.data, cluster.version)
+            if judged is None or rendering is None or state.last:  # sizes that chartgen chose stay
+                chart, judged = _continued(job, chart, given, state.last, is_upgrade=action == "upgrade")
+                rendering = pool.submit(render, chart, *shown, judged.values.data, cluster.version)
+            judged.report()
+            values = judged.values
             action = action if state.last else "install"
             rollout = _prepare(
                 cluster, place, chart, values, state, action=action, rendering=rendering, options=options
@@ -137,7 +139,7 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
 
 def _continued(
     job: GivenJob, chart: Chart, values: Values, last: RevisionRecord | None, *, is_upgrade: bool
-) -> tuple[Chart, Values]:
+) -> tuple[Chart, JudgedValues]:
     """Return the chart and the checked values after a revision; an upgrade keeps its files."""
     from chartgen.releases.plan import keep_files
 
@@ -147,7 +149,7 @@ def _continued(
         if last and kept:
             note(f"kept from revision {last.revision}: {', '.join(kept)}")
             chart = job.chart(values)
-    return chart, checked_values(chart, values, before, warn=is_upgrade)
+    return chart, judged_values(chart, values, before)
 
 
 def _prepare(

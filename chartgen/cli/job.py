@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
@@ -16,6 +16,7 @@ from chartgen.cli.output import note, show_warnings
 if TYPE_CHECKING:
     from chartgen.composer.library import Library
     from chartgen.composer.target import Target
+    from chartgen.findings import Finding
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
     from chartgen.helm.yaml import Plain
@@ -192,12 +193,30 @@ class GivenJob:
         return load_target(self.target, self.library), decision.values
 
 
-def checked_values(chart: Chart, values: Values, before: dict[str, Any] | None = None, *, warn: bool = False) -> Values:
-    """Return values with numbers for the sizes that they leave to chartgen, and print what it chose.
+class JudgedValues(NamedTuple):
+    """Values that passed their checks, with numbers for the sizes that they leave to chartgen.
+
+    Args:
+        choice: What chartgen chose; empty for nothing.
+        findings: Warnings, and what was not checked.
+    """
+
+    values: Values
+    choice: str
+    findings: list[Finding]
+
+    def report(self) -> None:
+        """Print what was chosen, and the warnings."""
+        if self.choice:
+            note(self.choice)
+        show_warnings(self.findings)
+
+
+def judged_values(chart: Chart, values: Values, before: dict[str, Any] | None = None) -> JudgedValues:
+    """Check values, and choose the sizes that they leave to chartgen.
 
     Args:
         before: The values of the release.
-        warn: Whether to print warnings too.
 
     Raises:
         ChartgenError: The job cannot run.
@@ -209,11 +228,15 @@ def checked_values(chart: Chart, values: Values, before: dict[str, Any] | None =
     raise_errors(findings)
     if decision is None or before:
         decision = decide(chart, values, before)
-    if text := str(decision):
-        note(text)
-    if warn:
-        show_warnings(findings)
-    return decision.values
+    return JudgedValues(decision.values, str(decision), findings)
+
+
+def checked_values(chart: Chart, values: Values, before: dict[str, Any] | None = None) -> Values:
+    """Return values with numbers for the sizes that they leave to chartgen, and print what it chose; see above."""
+    found = judged_values(chart, values, before)
+    if found.choice:
+        note(found.choice)
+    return found.values
 
 
 def library(path: tuple[Path, ...]) -> Library:
