@@ -13,7 +13,7 @@ FILES = (
     *("metrics missing.log", "metrics own.log --baseline missing.log", "why missing.log", "why ./missing/"),
     *("lint missing", "lint missing.yaml", "preset --from-hf missing.json"),
     *("check gke-a3mega --program-file missing.py", "check gke-a3mega --program-file ."),
-    *("list targets --gpu h1000", "list machines --gpu h1000", "upgrade my-run --set nodes=4"),
+    *("list targets --gpu h1000", "list machines --gpu h1000", "install my-run --set nodes=4"),
     *("rehearse gke-a3mega -n Bad_NS", "status my-run -n Bad_NS"),
     *("check missing", "show missing", "init missing", "list missing", "check gke-a3mega --nothing"),
 )
