@@ -184,8 +184,8 @@ class Watch:
         sys.stdout.flush()
         for file in self._folder.iterdir():
             # one that has ended, or has not yet written its number, has no stacks
-            with suppress(OSError, ValueError):
-                os.kill(int(file.read_text()), signal.SIGUSR1)
+            with suppress(OSError, IndexError):
+                os.kill(int(file.read_text().split()[0]), signal.SIGUSR1)
         self._abort()
 
     def _stop(self, grace: int) -> None:
