@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and the pages on extending, followed word for word: its shell blocks run in an empty folder and give what it promises."""
+"""CONTRIBUTING.md and the pages on extending, followed word for word: their shell blocks give what they promise."""
 
 from __future__ import annotations
 
