@@ -17,8 +17,13 @@ from chartgen.helm.values import load_values
 TARGET = "gke-a3ultra"
 SITE = Path("values/site.gke-a3ultra.example.yaml")
 IMAGES = tuple(f"launchers.{each}.image=registry.example.com/x:1" for each in ("torchtitan", "mlperf-llama2-lora"))
-# 126 layers cannot be divided by the 8 stages of the preset's own program, which counts embedding and loss as layers.
-LAYOUTS = {"llama3.1-405b": ("parallelism.pipeline=9",)}
+# 126 layers cannot be divided by the 8 stages of the preset's own program, which counts embedding and loss as layers; the
+# GPU of the target has no NVFP4.
+MORE = {
+    ("llama3.1-405b", "megatron-lm"): ("parallelism.pipeline=9",),
+    ("llama3.1-405b", "nemo-1"): ("parallelism.pipeline=9",),
+    ("nemotron-3-super", "megatron-bridge"): ("launchers.megatron-bridge.config.mixed_precision=bf16_mixed",),
+}
 
 
 def errors(preset: str, launcher: str, nodes: int) -> list[str]:
@@ -26,8 +31,8 @@ def errors(preset: str, launcher: str, nodes: int) -> list[str]:
     site = site_example(TARGET, library)
     assert site
     files = [*preset_layers(preset, TARGET, library, launcher), site]
-    layout = LAYOUTS.get(preset, ()) if launcher in ("megatron-lm", "nemo-1") else ()
-    values = load_values(files, set_values=[f"launcher={launcher}", f"nodes={nodes}", *IMAGES, *layout])
+    more = MORE.get((preset, launcher), ())
+    values = load_values(files, set_values=[f"launcher={launcher}", f"nodes={nodes}", *IMAGES, *more])
     chart = composed_chart("compose", for_values(load_target(TARGET, library), values.data))
     return [str(each) for each in checked(chart, values)[0] if each.severity == "error"]
 
