@@ -17,8 +17,8 @@ from chartgen.helm.values import load_values
 TARGET = "gke-a3ultra"
 SITE = Path("values/site.gke-a3ultra.example.yaml")
 IMAGES = tuple(f"launchers.{each}.image=registry.example.com/x:1" for each in ("torchtitan", "mlperf-llama2-lora"))
-# 126 layers cannot be divided by the 8 stages of the preset's own program, which counts embedding and loss as layers; the
-# GPU of the target has no NVFP4.
+# 126 layers cannot be divided by the 8 stages of the preset's own program, which counts embedding and loss as layers.
+# The GPU of the target has no NVFP4.
 MORE = {
     ("llama3.1-405b", "megatron-lm"): ("parallelism.pipeline=9",),
     ("llama3.1-405b", "nemo-1"): ("parallelism.pipeline=9",),
