@@ -13,6 +13,7 @@ from chartgen.composer.extension import lineage
 from chartgen.composer.library import BUILTIN, Library
 from chartgen.errors import Problem, UsageError
 from chartgen.helm.values import load_values
+from chartgen.helm.yaml import dotted, load_file, require_map
 
 if TYPE_CHECKING:
     from chartgen.composer.launcher import Launcher
@@ -73,17 +74,12 @@ def programs(name: str, library: Library) -> list[str]:
 
 def left_behind(name: str, launcher: str, library: Library) -> str:
     """Return the settings of a preset for its own program, which another one does not get; empty without any."""
-    data, program = load_values([presets(library)[name]]).data, _launcher(launcher, library)
-    own = str(data.get("launcher"))
+    document, program = load_file(presets(library)[name]), _launcher(launcher, library)
+    own = require_map(document, "values").get("launcher")
     if own == launcher or program is None or program.task != "train":
         return ""
-    found = _leaves(_section(_section(data, "launchers"), own))
+    found = [dotted(keys[2:]) for keys, _, _ in document.leaves() if keys[:2] == ("launchers", own)]
     return f"the settings of {name} for {own} do not reach {launcher}: {', '.join(found)}" if found else ""
-
-
-def _leaves(settings: dict[str, Any]) -> list[str]:
-    below = {key: _leaves(value) if isinstance(value, dict) else [] for key, value in settings.items()}
-    return [f"{key}.{leaf}" if leaf else key for key, leaves in below.items() for leaf in leaves or [""]]
 
 
 def _refuse_unknown_sizes(name: str, launcher: str, library: Library) -> None:

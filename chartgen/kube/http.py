@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -19,6 +19,8 @@ from chartgen.kube.permissions import Permission, denied_permission
 if TYPE_CHECKING:
     import httpx2
     from lightkube.config.kubeconfig import SingleConfig
+
+T = TypeVar("T")
 
 _RETRIES = 3  # of reads, after the first answer: a long poll survives a lost connection
 _BUSY = 429  # Too Many Requests: the server has not started the request, so it may be sent again
@@ -263,11 +265,11 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-def side_by_side(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+def side_by_side(calls: Iterable[Callable[[], T]], at_once: int = _AT_ONCE) -> list[T]:
     """Return what functions return that wait for the API server, called at the same time; raise the first's error."""
     from concurrent.futures import ThreadPoolExecutor
 
-    pool = ThreadPoolExecutor(_AT_ONCE)
+    pool = ThreadPoolExecutor(at_once)
     try:
         return [*pool.map(lambda call: call(), calls)]
     finally:

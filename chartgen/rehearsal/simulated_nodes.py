@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from chartgen.kube import NODE, Cluster, ClusterError, Object
+from chartgen.kube import NODE, Cluster, ClusterError, Object, side_by_side
 from chartgen.kube.node_pool import NodePool
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
@@ -69,7 +68,6 @@ def _stop_stage(complete: dict[str, Any]) -> dict[str, Any]:
 
 
 _READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
-_AT_ONCE = 4  # requests, of which each waits for etcd's disk
 
 
 def count_machines(pools: Iterable[NodePool]) -> int:
@@ -89,8 +87,7 @@ def create_machines(cluster: Cluster, pools: Iterable[NodePool], *, progress: Pr
         progress(f"creating {count_machines(pools)} simulated machines")
     for node in nodes:
         node["status"]["conditions"] = [_READY]
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        list(threads.map(partial(_put, cluster), nodes))
+    side_by_side(partial(_put, cluster, node) for node in nodes)
     return [node["metadata"]["name"] for node in nodes]
 
 

@@ -43,18 +43,26 @@ def dry_run_refusals(
 
 
 def _refusals_of_child(cluster: Cluster, kind: Kind, child: Object, owner: str, *, makes_room: bool) -> list[Problem]:
-    for left in reversed(range(_ATTEMPTS)):
+    try:
+        _try(cluster, kind, child)
+    except ClusterError as error:
+        if not (makes_room and _QUOTA in str(error)):
+            refusal = _problem(f"{kind.name} of {owner}", error)
+            return [Problem(refusal.message, hint="the run would be accepted and never start; correct the values")]
+    return []
+
+
+def _try(cluster: Cluster, kind: Kind, child: Object) -> None:
+    for _ in range(_ATTEMPTS - 1):
         try:
             cluster.create(kind, child, dry_run=True)
         except ClusterError as error:
-            if left and _NO_ACCOUNT_YET.search(str(error)):
-                time.sleep(_PAUSE)
-                continue
-            if not (makes_room and _QUOTA in str(error)):
-                refusal = _problem(f"{kind.name} of {owner}", error)
-                return [Problem(refusal.message, hint="the run would be accepted and never start; correct the values")]
-        return []
-    raise AssertionError("unreachable")
+            if not _NO_ACCOUNT_YET.search(str(error)):
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
+    cluster.create(kind, child, dry_run=True)
 
 
 def _refusals(cluster: Cluster, item: Object, state: State) -> list[Problem]:

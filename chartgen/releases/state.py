@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,7 +123,7 @@ class State:
 
 def survey_release(cluster: Cluster, release: str, namespace: str) -> State:
     """Read the state of a release; nothing is changed."""
-    reads = (
+    reads: tuple[Callable[[], Any], ...] = (
         lambda: find_runs(cluster, release, namespace, deleting=True),
         lambda: read_records(cluster, release, namespace),
         lambda: read_notes(cluster, release, namespace),

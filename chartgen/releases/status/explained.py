@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.kube import Cluster, ClusterError
+from chartgen.kube import Cluster, ClusterError, side_by_side
 from chartgen.kube.workloads import find_runs
 from chartgen.releases.status.events import removed_pods
 from chartgen.releases.status.members import Member, each_member, pod_log
@@ -30,8 +29,7 @@ def explain_release(cluster: Cluster, release: str, namespace: str) -> Explanati
     if not members and not lost:
         hint = "name a folder with its logs"
         raise ChartgenError(Problem(f"release {release} has no pods in namespace {namespace}", hint=hint))
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        logs = list(pool.map(lambda member: _log_of(cluster, member, namespace), members[:_MOST_PODS]))
+    logs = side_by_side((partial(_log_of, cluster, member, namespace) for member in members[:_MOST_PODS]), _AT_ONCE)
     left_out = [f"{len(members) - _MOST_PODS} more pods: not read"] if len(members) > _MOST_PODS else []
     return explain([*logs, *lost], examined=left_out)
 

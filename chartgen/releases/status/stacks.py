@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.kube import Cluster
+from chartgen.kube import Cluster, side_by_side
 from chartgen.releases.status.logs import find_sources
 from chartgen.releases.status.pod_exec import run_in_pod
 
@@ -68,8 +68,8 @@ def read_stacks(cluster: Cluster, release: str, place: Place) -> list[StackGroup
             return ChartgenError(f"pod {member.name}: its python3 did not print stacks")
         return found
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        answers = dict(zip(members, pool.map(dump, members), strict=True))
+    dumps = side_by_side((partial(dump, member) for member in members), _AT_ONCE)
+    answers = dict(zip(members, dumps, strict=True))
     failures = [answer for answer in answers.values() if isinstance(answer, ChartgenError)]
     if len(failures) == len(answers):
         raise failures[0]
