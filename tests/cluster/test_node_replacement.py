@@ -7,16 +7,14 @@ from collections.abc import Iterator
 import pytest
 from click.testing import Result
 from kubelet import lose_machine
+from queued import queued_machines
 from userlib import chartgen
 
-from chartgen.composer.assembly import compose_setup
 from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
-from chartgen.helm.manifests import objects, render
-from chartgen.helm.yaml import Plain
-from chartgen.kube import CLUSTER_QUEUE, NAMESPACE, NODE, POD, WORKLOAD, wait_for
+from chartgen.kube import NODE, POD, WORKLOAD, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.rehearsal.simulated_nodes import create_machines
 from chartgen.rehearsal.verdict import look
 
 SPACE = "replaced"
@@ -27,27 +25,8 @@ pytestmark = pytest.mark.engines
 @pytest.fixture(scope="module")
 def machines(plane: ControlPlane) -> Iterator[list[str]]:
     """Three machines of a target and a queue of three with a topology, in a namespace."""
-    target = load_target("onprem-p8000")
-    chart = compose_setup(target, "jobset")
-    assert chart is not None
-    values: dict[str, Plain] = {"nodes": 2, "queue": {"name": "p8000"}, "setup": {"quota": {"nodes": 3}}}
-    setup = objects(render(chart, "setup", SPACE, values))
-    names = create_machines(plane.cluster, [node_pool(target.default_machine, 3)])
-    plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}])
-    plane.cluster.apply(setup, namespace=SPACE)
-    wait_for(lambda: is_active(plane), what="that the queue is active", timeout=180)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    with queued_machines(plane, SPACE, "jobset", 3, {"nodes": 2, "setup": {"quota": {"nodes": 3}}}) as names:
         yield names
-    plane.cluster.delete(NAMESPACE, SPACE)
-    for item in setup:
-        plane.cluster.delete_object(item, namespace=SPACE)
-    delete_machines(plane.cluster, names)
-
-
-def is_active(plane: ControlPlane) -> bool:
-    conditions = (plane.cluster.get(CLUSTER_QUEUE, "p8000") or {}).get("status", {}).get("conditions", [])
-    return ("Active", "True") in {(each["type"], each["status"]) for each in conditions}
 
 
 @pytest.mark.parametrize("workload", ["jobset", "trainjob"])

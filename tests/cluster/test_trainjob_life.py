@@ -9,17 +9,13 @@ import pytest
 from answers import answer
 from click.testing import Result
 from kubelet import kubelet_of
+from queued import queued_machines
 from userlib import chartgen
 
-from chartgen.composer.assembly import compose_setup
-from chartgen.composer.node_pools import node_pool
-from chartgen.composer.target import load_target
-from chartgen.helm.manifests import objects, render
 from chartgen.kube import (
     CLUSTER_QUEUE,
     CONFIG_MAP,
     JOBSET,
-    NAMESPACE,
     POD,
     TRAINING_RUNTIME,
     TRAINJOB,
@@ -29,7 +25,6 @@ from chartgen.kube import (
     wait_for,
 )
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import Verdict, look
 from chartgen.releases.status.readout import read_readout
 
@@ -43,27 +38,8 @@ pytestmark = pytest.mark.engines
 @pytest.fixture(scope="module")
 def machines(plane: ControlPlane) -> Iterator[list[str]]:
     """The machines and the queue of a target, in a namespace."""
-    target = load_target("onprem-p8000")
-    chart = compose_setup(target, "trainjob")
-    assert chart is not None
-    setup = objects(render(chart, "setup", SPACE, {"nodes": 2, "queue": {"name": "p8000"}}))
-    names = create_machines(plane.cluster, [node_pool(target.default_machine, 2)])
-    plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}])
-    plane.cluster.apply(setup, namespace=SPACE)
-    wait_for(lambda: is_active(plane, "p8000"), what="that the queue is active", timeout=180)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    with queued_machines(plane, SPACE, "trainjob", 2, {"nodes": 2}) as names:
         yield names
-    plane.cluster.delete(NAMESPACE, SPACE)
-    for item in setup:
-        plane.cluster.delete_object(item, namespace=SPACE)
-    delete_machines(plane.cluster, names)
-
-
-def is_active(plane: ControlPlane, queue: str) -> bool:
-    """Report whether Kueue has seen a queue and all of its flavors, which it does one by one."""
-    conditions = (plane.cluster.get(CLUSTER_QUEUE, queue) or {}).get("status", {}).get("conditions", [])
-    return ("Active", "True") in {(each["type"], each["status"]) for each in conditions}
 
 
 def test_life_of_a_trainjob(plane: ControlPlane, machines: list[str]) -> None:
