@@ -57,7 +57,8 @@ class Budget:
     Args:
         wall: Seconds until it counts as endless; far above the processor time, as machines are shared.
         processor: Seconds of processor time.
-        memory: Bytes of address space.
+        memory: Bytes of address space, beside what the process that forks has already: a worker that has run many
+            tests begins with gigabytes, and would end by an error where it should end by what it used.
         resident: Bytes of resident memory, of the largest process.
     """
 
@@ -144,7 +145,8 @@ def _work(writer: int, work: Callable[[], object], cage: Cage, budget: Budget) -
         os.setsid()
         os.chdir(cage.reads)
         _redirect(cage.writes)
-        resource.setrlimit(resource.RLIMIT_AS, (budget.memory, budget.memory))
+        space = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + budget.memory
+        resource.setrlimit(resource.RLIMIT_AS, (space, space))
         resource.setrlimit(resource.RLIMIT_CPU, (budget.processor, budget.processor + 5))
         resource.setrlimit(resource.RLIMIT_FSIZE, (GIGA, GIGA))
         sys.addaudithook(partial(_watch, writer, cage))
