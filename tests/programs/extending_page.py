@@ -28,7 +28,7 @@ A launcher: a folder with this file, `values.yaml` and `values.schema.json` of i
 | file | content |
 |---|---|
 | `config.yaml` | the program's configuration, made from values; the user's `launchers.NAME.config` is merged over it |
-| `container.yaml` | `args` and `env` of the container. `config.yaml` becomes `/etc/chartgen/NAME.yaml` where `args` name it |
+| `container.yaml` | its `args` and `env`. `config.yaml` becomes `/etc/chartgen/NAME.yaml` where `args` name it |
 | `files.yaml` | other files in `/etc/chartgen`: name -> text |
 | `mounts.yaml` | list of `mountPath`, `from` (a path below `/data`, `/outputs` or `/scratch`) and `readOnly` |
 | `beforeLaunch.sh`, `beforeRank.sh` | as in the slots of that name |
