@@ -22,8 +22,8 @@ for _name, _slot in SLOTS.items():
 LAUNCHERS_FIELDS: dict[tuple[str, ...], str] = {("args",): "args.yaml", ("env",): "env.yaml"}
 _KEY = re.compile(r"( *)([A-Za-z]\w*):(?:\s+([^\s#].*))?(?:\s*#.*)?$")
 _COMMENT = re.compile(r"\s*(#.*|\{\{-? ?/\*.*\*/ ?-?\}\}|)$")
-# What opens a block that does not end in its line, or assigns a variable.
 _ASSIGNS = re.compile(r"\s*\{\{-? ?(\$\w+) :=.*\}\}$")
+# What opens a block that does not end in its line, or assigns a variable.
 _OPENS = re.compile(r"(?!.*\bend\b)\s*(\{\{-? ?|<% ?)((if|with|range|for|set) |\$\w+ :=)")
 
 
@@ -46,11 +46,8 @@ def slot_texts(path: Path, text: str, *, launcher: bool = False) -> dict[str, st
     Raises:
         ChartgenError: An unknown field, a field in a block or with its content beside the key, or a line of no field.
     """
-    fields, lines, depths = (
-        LAUNCHERS_FIELDS if launcher else FIELDS[path.name],
-        text.split("\n"),
-        gotemplate.depths(text),
-    )
+    fields = LAUNCHERS_FIELDS if launcher else FIELDS[path.name]
+    lines, depths = text.split("\n"), gotemplate.depths(text)
     found = list(_fields(lines, {keys[0] for keys in fields if len(keys) > 1}))
     owners: list[str | None] = [None] * len(lines)
     heads: dict[tuple[str, ...], int] = {}
@@ -71,17 +68,18 @@ def slot_texts(path: Path, text: str, *, launcher: bool = False) -> dict[str, st
     known = {*heads.values(), *above}
     left = [n for n, line in enumerate(lines) if not owners[n] and n not in known and not _COMMENT.match(line)]
     refuse(Problem("belongs to no field", path, n + 1, 1, "move it below the field that it is for") for n in left[:1])
-    shared = [lines[n] for n in above if not depths[n]]
+    shared = {n: lines[n] for n in above if not depths[n]}
     parts = {slot: [line if owners[n] == slot else "" for n, line in enumerate(lines)] for slot in fields.values()}
     filled = {slot: part for slot, part in parts.items() if not all(map(_COMMENT.match, part))}
     return {slot: "\n".join(_with_shared(part, shared)).rstrip("\n") + "\n" for slot, part in filled.items()}
 
 
-def _with_shared(part: list[str], shared: list[str]) -> list[str]:
-    """Write the assignments above fields that a part uses into the lines above it, which are blank."""
-    first = next(n for n, line in enumerate(part) if line.strip())
-    for line in reversed(shared):
-        if (name := _ASSIGNS.match(line)) and line not in part and re.search(rf"\{name[1]}\b", "\n".join(part)):
+def _with_shared(part: list[str], shared: dict[int, str]) -> list[str]:
+    """Write the assignments above a part that it uses into the lines right above it, which are blank."""
+    start = first = next(n for n, line in enumerate(part) if line.strip())
+    for number, line in reversed(shared.items()):
+        name = _ASSIGNS.match(line)
+        if name and number < start and re.search(rf"\{name[1]}\b", "\n".join(part)):
             first -= 1
             part[first] = line
     return part

@@ -48,6 +48,13 @@ def test_each_field_has_its_lines_and_the_variables_that_it_uses() -> None:
     }
 
 
+def test_a_variable_is_unknown_above_its_assignment() -> None:
+    text = "env:\n  - name: {{ $a }}\n{{- $a := 1 }}\n{{- $b := $a }}\nvolumeMounts:\n  - name: {{ $b }}\n"
+    texts = slot_texts(Path("container.yaml"), text)
+    assert texts["env.yaml"].lstrip("\n") == "  - name: {{ $a }}\n"
+    assert texts["volumeMounts.yaml"].lstrip("\n") == "{{- $a := 1 }}\n{{- $b := $a }}\n  - name: {{ $b }}\n"
+
+
 def test_items_keep_their_lines_and_lose_their_columns(tmp_path: Path) -> None:
     found = load_fragment(library(tmp_path, {"mine/pod.yaml": POD}) / "fragments" / "mine").slots
     assert [(each.column, each.segments[0].line) for each in (found["volumes.yaml"], found["tolerations.yaml"])] == [
