@@ -250,9 +250,11 @@ def _pairs(job: Job) -> list[dict[str, Any]]:
 def _fragment_variables(job: Job) -> dict[str, str]:
     """Return the variables that fragments set to plain text; values that only Helm knows are left out."""
     # read separately: reading all slots of all fragments would take longer than all other checks
+    files = [(fragment, *slot_text(fragment.path, "env.yaml")) for fragment in job.target.fragments]
     slots = [
-        parse_slot("env.yaml", fragment.name, *slot_text(fragment.path, "env.yaml"), gpu_only=fragment.gpu_only)
-        for fragment in job.target.fragments
+        parse_slot("env.yaml", fragment.name, file, text, gpu_only=fragment.gpu_only)
+        for fragment, file, text in files
+        if text
     ]
     texts = ["".join(segment.text for segment in slot.segments if segment.always) for slot in slots]
     return {name: value for text in texts for name, value in _VARIABLE.findall(text) if "{{" not in value}

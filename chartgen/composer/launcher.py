@@ -143,14 +143,10 @@ def check_part(text: str, path: Path) -> None:
         load(gotemplate.mask(text), path, allow_duplicates=True)
 
 
-def _texts(file: Path) -> dict[str, str]:
-    """Return the parts in a file; fields without the columns before them, but with the lines."""
-    text = source_text(file)
-    if file.name != CONTAINER:
-        return {file.name: text}
-    texts = slot_texts(file, text, launcher=True)
-    columns = {name: column_of(part) for name, part in texts.items()}
-    return {name: "\n".join(dedented(line, columns[name]) for line in part.split("\n")) for name, part in texts.items()}
+def _fields(file: Path) -> dict[str, str]:
+    """Return the fields of container.yaml as parts: without the columns before them, but with the lines."""
+    texts = slot_texts(file, source_text(file), launcher=True)
+    return {name: dedented(part, column_of(part)) for name, part in texts.items()}
 
 
 def _read_parts(path: Path) -> dict[str, str]:
@@ -159,7 +155,7 @@ def _read_parts(path: Path) -> dict[str, str]:
     for file in sorted(path.iterdir()):
         if file.name in (*PARTS, CONTAINER) or (file.suffix == ".py" and (path / "program.py").is_file()):
             try:
-                for name, text in _texts(file).items():
+                for name, text in (_fields(file) if file.name == CONTAINER else {file.name: source_text(file)}).items():
                     if name in parts:
                         problems.append(Problem(f"{name} is there too", file, hint="keep one of the two"))
                     parts[name] = text

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from chartgen.composer.definition import source_text
 from chartgen.composer.slots import SLOTS
 from chartgen.errors import Problem, did_you_mean, refuse
-from chartgen.helm import gotemplate
 
 # File -> its fields -> the slots that they fill. All other fields of a pod's spec fill one slot.
 FIELDS: dict[str, dict[tuple[str, ...], str]] = {}
@@ -47,28 +46,28 @@ def slot_texts(path: Path, text: str, *, launcher: bool = False) -> dict[str, st
         ChartgenError: An unknown field, a field in a block or with its content beside the key, or a line of no field.
     """
     fields = LAUNCHERS_FIELDS if launcher else FIELDS[path.name]
-    lines, depths = text.split("\n"), gotemplate.depths(text)
-    found = list(_fields(lines, {keys[0] for keys in fields if len(keys) > 1}))
+    lines = text.split("\n")
+    found = _fields(lines, {keys[0] for keys in fields if len(keys) > 1})
     owners: list[str | None] = [None] * len(lines)
     heads: dict[tuple[str, ...], int] = {}
+    above: set[int] = set()
     problems: list[Problem] = []
-    for field, end in zip(found, [*(each.line for each in found), len(lines)][1:], strict=False):
+    begins = [_end(lines, field.line) for field in found]
+    for field, begin, stop in zip(found, begins, [*begins[1:], len(lines)], strict=True):
         rest = fields.get(field.keys[:1]) if len(field.keys) > 1 else None
         start, slot = field.line + 1, fields.get(field.keys, rest)
-        if end < len(lines):
-            end = _end(lines, start, end)  # noqa: PLW2901  the lines above the next field
+        above |= {*range(begin, field.line)}
         if field.keys not in fields and rest:
-            start = _end(lines, 0, field.line)
+            start = begin
         else:
-            problems += _misfits(path, field, fields, heads, depth=depths[field.line])
+            problems += _misfits(path, field, fields, heads, lines[begin : field.line])
             heads[field.keys] = field.line
-        owners[start:end] = [slot] * (end - start)
-    above = [n for field in found for n in range(_end(lines, 0, field.line), field.line) if _ASSIGNS.match(lines[n])]
-    refuse(problems)
+        owners[start:stop] = [slot] * (stop - start)
     known = {*heads.values(), *above}
     left = [n for n, line in enumerate(lines) if not owners[n] and n not in known and not _COMMENT.match(line)]
-    refuse(Problem("belongs to no field", path, n + 1, 1, "move it below the field that it is for") for n in left[:1])
-    shared = {n: lines[n] for n in above if not depths[n]}
+    hint = "move it below the field that it is for"
+    refuse(problems or [Problem("belongs to no field", path, n + 1, 1, hint) for n in left[:1]])
+    shared = {n: lines[n] for n in sorted(above) if _ASSIGNS.match(lines[n])}
     parts = {slot: [line if owners[n] == slot else "" for n, line in enumerate(lines)] for slot in fields.values()}
     filled = {slot: part for slot, part in parts.items() if not all(map(_COMMENT.match, part))}
     return {slot: "\n".join(_with_shared(part, shared)).rstrip("\n") + "\n" for slot, part in filled.items()}
@@ -95,30 +94,33 @@ def slot_text(folder: Path, slot: str) -> tuple[Path, str]:
     return folder / slot, ""
 
 
-def _fields(lines: list[str], parents: set[str]) -> Iterator[_Field]:
-    """Yield the fields in column 1, and those of their children that are fields too."""
-    top, column = "", 0
+def _fields(lines: list[str], parents: set[str]) -> list[_Field]:
+    """Return the fields in column 1, and those of their children that are fields too."""
+    top, column, fields = "", 0, []
     for number, line in enumerate(lines):
         found = _KEY.match(line)
-        if not found:
-            continue
-        if not found[1]:
+        if found and not found[1]:
             top, column = found[2], 0
-            yield _Field(number, (top,), found[3] or "")
-        elif top in parents and column in (0, len(found[1])):
+            fields.append(_Field(number, (top,), found[3] or ""))
+        elif found and top in parents and column in (0, len(found[1])):
             column = len(found[1])
-            yield _Field(number, (top, found[2]), found[3] or "")
+            fields.append(_Field(number, (top, found[2]), found[3] or ""))
+    return fields
 
 
-def _end(lines: list[str], start: int, end: int) -> int:
-    """Return the end of a field: comments, openings of blocks and assignments above the next one belong to that."""
-    while end > start and (_COMMENT.match(lines[end - 1]) or _OPENS.match(lines[end - 1])):
-        end -= 1
-    return end
+def _end(lines: list[str], line: int) -> int:
+    """Return the end of what is above a field: comments, openings of blocks and assignments belong to the field."""
+    while line and (_COMMENT.match(lines[line - 1]) or _OPENS.match(lines[line - 1])):
+        line -= 1
+    return line
 
 
 def _misfits(
-    path: Path, field: _Field, fields: dict[tuple[str, ...], str], heads: dict[tuple[str, ...], int], *, depth: int
+    path: Path,
+    field: _Field,
+    fields: dict[tuple[str, ...], str],
+    heads: dict[tuple[str, ...], int],
+    above: list[str],
 ) -> Iterator[Problem]:
     name, place = ".".join(field.keys), (path, field.line + 1, 1)
     known = {".".join(keys) for keys in fields}
@@ -126,7 +128,7 @@ def _misfits(
         yield Problem(f"{name} is not a field of {path.name}", *place, did_you_mean(name, known))
     elif field.value:
         yield Problem(f"{name} has its content beside the key", *place, "write it below, each item in its own line")
-    elif depth:
+    elif any(_OPENS.match(line) and not _ASSIGNS.match(line) for line in above):
         yield Problem(f"{name} is inside a block", *place, "open and close the block below the field")
     elif field.keys in heads:
         yield Problem(f"{name} is already in line {heads[field.keys] + 1}", *place, "keep one of the two")

@@ -112,22 +112,23 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: boo
     document = load(gotemplate.mask(text), path, allow_duplicates=bool(_openings(text)))
     problems += _check_shape(kind, field or slot, document, nested=bool(field))
     refuse(problems)
-    column = column_of(text) if field else 0
+    column = column_of(text, document) if field else 0
     segments = tuple(_segments(kind, text, document, column))
     refuse(_repeats(kind, segments, path))
     return SlotText(slot, fragment, path, segments, gpu_only, column)
 
 
-def column_of(text: str) -> int:
-    """Return the number of columns before a field's items, or before its first line where Helm makes them all."""
-    lines = [line for part in (gotemplate.mask(text), text) for line in part.split("\n")]
-    first = next(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    return len(first) - len(first.lstrip(" "))
+def column_of(text: str, document: Document | None = None) -> int:
+    """Return the number of columns before the items of a field, or before its first line where Helm makes them all."""
+    if document and document.root:
+        return int(document.root.start_mark.column)
+    first = re.search(r"^ *(?=-)", text, re.MULTILINE) or re.search(r"^ *(?=\S)", text, re.MULTILINE)
+    return len(first[0]) if first else 0
 
 
-def dedented(line: str, column: int) -> str:
-    """Return a line without the columns before a field's items."""
-    return line[min(column, len(line) - len(line.lstrip(" "))) :]
+def dedented(text: str, column: int) -> str:
+    """Return the text of a field without the columns before its items."""
+    return re.sub(rf"^ {{0,{column}}}", "", text, flags=re.MULTILINE)
 
 
 def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
@@ -268,7 +269,8 @@ def _segments(kind: SlotKind, text: str, document: Document, column: int) -> Ite
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         part_items = [item for item in items if start <= item[1] < end]
         keys = tuple((key, line) for key, line, _ in part_items if not gotemplate.is_placeholder(key))
-        part = "".join(dedented(line, column) + "\n" for line in lines[start - 1 : end - 1])
+        part = "".join(line + "\n" for line in lines[start - 1 : end - 1])
+        part = dedented(part, column) if column else part
         always = bool(part_items) and all(depths[line - 1] == 0 for _, line, _ in part_items)
         yield Segment(part, start, keys, always, _meaning(part, [data for _, _, data in part_items]))
 
