@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 # The fields of `pod` and `container`, and their places below `pods` in the earlier form.
 _EARLIER: list[tuple[tuple[str, ...], tuple[str, str]]] = sorted(
-    ((slot.file.removesuffix(".yaml"), *slot.field.split(".")), ("pods", name.removesuffix(".yaml")))
-    for name, slot in SLOTS.items()
-    if slot.file
+    (tuple(slot.label.split(".")), ("pods", name.removesuffix(".yaml"))) for name, slot in SLOTS.items() if slot.file
 )
 _ANY = {"name": "any", "image": "any"}
 # What selects pods, or belongs to a controller: another value would break the run.

@@ -41,8 +41,8 @@ class SlotKind(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return its file and field as one word; empty where the file has the slot's name."""
-        return f"{self.file}:{self.field}" if self.file else ""
+        """Return its file and field as one word, such as pod.spec.volumes; empty where the file has its name."""
+        return f"{self.file.removesuffix('.yaml')}.{self.field}" if self.file else ""
 
 
 SLOTS = {name: SlotKind(**row) for name, row in json.loads((DATA / "slots.json").read_bytes()).items()}

@@ -57,7 +57,7 @@ def test_there_is_something_to_follow() -> None:
 @pytest.mark.helm
 def test_the_commands_show_the_new_lines(followed: Followed) -> None:
     assert re.search(r"^lab-rdma +InfiniBand between the GPUs", followed.output, re.MULTILINE)
-    assert re.search(r"^container.yaml:resources.limits +nvidia-gpu, lab-rdma$", followed.output, re.MULTILINE)
+    assert re.search(r"^container.resources.limits +nvidia-gpu, lab-rdma$", followed.output, re.MULTILINE)
     assert re.search(r"^charts/lab-h100: written$", followed.output, re.MULTILINE)
     assert re.search(r'- name: NCCL_IB_HCA\n +value: "mlx5"$', followed.output, re.MULTILINE)
     assert re.search(r'nvidia.com/hostdev: "8"$', followed.output, re.MULTILINE)
