@@ -411,6 +411,9 @@ def test_a_program_of_ones_own_goes_with_the_run(tmp_path: Path) -> None:
     (tmp_path / "large.py").write_text("#" * 500_000)
     refused = chartgen("check", "gke-a4", "--program-file", tmp_path / "large.py")
     assert (refused.exit_code, "--code" in refused.stderr) == (2, True)
+    given = ("--set", "launcher=torchrun", "--set-file", f"launchers.torchrun.files.x={tmp_path / 'large.py'}")
+    refused = chartgen("check", "gke-a4", *given)
+    assert (refused.exit_code, "text of 0 to 400000 characters" in refused.output) == (1, True)
 
 
 def test_an_image_has_one_tag_a_digest_or_both() -> None:
