@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -203,7 +204,8 @@ def linted(folder: Path, **presets: str) -> list[Finding]:
     for name, text in presets.items():
         files[name] = [folder.parent / f"{name}.yaml"]
         files[name][0].write_text(text)
-    return run_steps(Subject(read.chart, folder, files, faults=read.findings, data=read.data, bare=not files)).findings
+    subject = Subject(read.chart, folder, files, faults=read.findings, data=read.data, bare=not files)
+    return run_steps(replace(subject, packaged=read.packaged)).findings
 
 
 def about(findings: list[Finding], rule: str) -> list[Finding]:
@@ -250,6 +252,19 @@ def test_binary_files_of_a_subchart_with_the_name_of_a_folder(tmp_path: Path) ->
 def test_what_differs_between_install_and_upgrade_is_named(defective: list[Finding]) -> None:
     (finding,) = about(defective, "renders-are-identical")
     assert "ConfigMap settings: data.steps" in finding.problem.message
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_a_packaged_subchart_draws(keeps: bool, tmp_path: Path) -> None:
+    folder = written(tmp_path / "chart", {})
+    (folder / "charts").mkdir()
+    asks = '(lookup "v1" "Secret" .Release.Namespace "drawn" | default dict).data'
+    drawn = KEPT["templates/drawn.yaml"] if keeps else KEPT["templates/drawn.yaml"].replace(asks, "dict")
+    written(tmp_path / "database", {"Chart.yaml": HEAD.replace("theirs", "database"), "templates/drawn.yaml": drawn})
+    package = folder / "charts/database-0.1.0.tgz"
+    subprocess.run(["tar", "czf", str(package), "-C", str(tmp_path), "database"], check=True)
+    assert len(about(linted(folder), "renders-are-identical")) == (0 if keeps else 1)
 
 
 @pytest.mark.helm
