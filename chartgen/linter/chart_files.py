@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import posixpath
 import re
 import tarfile
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chartgen.errors import Problem
-from chartgen.findings import Finding
+from chartgen.files import checkout
+from chartgen.findings import NOT_RENDERED, Finding
 from chartgen.helm.chart import Chart
-from chartgen.helm.chart_folder import read_folder
+from chartgen.helm.chart_folder import LINK_OUT, read_folder
 from chartgen.helm.packages import UNREADABLE
 from chartgen.helm.schema import SCHEMA_FILE
 
@@ -54,7 +56,7 @@ def read_chart(path: Path) -> FolderChart:
         ChartgenError: The folder is not a chart.
     """
     read = read_folder(path)
-    findings, schemas = [Finding("chart-files", problem) for problem in read.problems], read.schemas
+    findings, schemas = [_fault(path, problem) for problem in read.problems], read.schemas
     packaged = Archives({}, {}, {}, [])
     crds = {name: text for name, text in read.texts.items() if is_crd(name)}
     if not findings:
@@ -62,6 +64,16 @@ def read_chart(path: Path) -> FolderChart:
         findings, schemas, crds = packaged.findings, schemas | packaged.schemas, crds | packaged.crds
     data = {name: content for name, content in read.data.items() if not name.startswith("charts/")}
     return FolderChart(Chart(read.name, read.texts), findings, read.digest, data, schemas, crds, packaged.templates)
+
+
+def _fault(chart: Path, problem: Problem) -> Finding:
+    """Return the finding of a fault; Helm follows a link to another folder of the checkout, which lint must not."""
+    root = checkout()
+    real = Path(os.path.realpath(chart / str(problem.path)))
+    if problem.message == LINK_OUT[0] and root and real.is_relative_to(os.path.realpath(root)):
+        hint = "lint the package, helm package follows the link; or replace it by a copy"
+        return Finding(NOT_RENDERED, problem._replace(hint=hint), "unchecked")
+    return Finding("chart-files", problem)
 
 
 # All subcharts of a chart together; Helm applies the limit to each (pkg/chart/loader/archive), and reads them all.

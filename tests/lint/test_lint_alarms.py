@@ -25,6 +25,7 @@ from chartgen.helm.program import find_helm
 from chartgen.linter import Subject, run_steps
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.render import Renderer
+from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import stored
 from chartgen.linter.steps import Examination
 
@@ -510,6 +511,12 @@ def test_helmignore(line: str, path: str, folder: bool, left_out: bool) -> None:
     assert Ignored(line)(path, folder=folder) is left_out
 
 
+def test_a_document_that_a_schema_refers_to_is_one_finding() -> None:
+    refers = {name: {"$ref": f"https://example.com/{name[0]}.json#/{name}"} for name in ("a1", "a2", "a3", "b1")}
+    found = list(foreign_references({"values.schema.json": json.dumps({"properties": refers})}))
+    assert ["2 other parts" in each.problem.message for each in found] == [True, False]
+
+
 def test_lines_end_as_helm_ends_them() -> None:
     assert not Ignored("a\x0cvalues.schema.json")("values.schema.json")
 
@@ -526,6 +533,23 @@ def test_links_to_folders_of_the_chart_are_followed_and_circles_are_not(tmp_path
     assert {each.rule for each in circles} == {"chart-files"}
     (folder / ".helmignore").write_text("down\nup\n")
     assert read_chart(folder).findings == []
+
+
+def test_a_link_to_another_folder_of_the_checkout_is_no_fault_and_leaves_the_chart_unchecked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(tmp_path / "checkout" / "chart", {"../api/crd.yaml": "a: 1\n", "templates/job.yaml": JOB})
+    (folder / "crds").symlink_to("../api")
+    (finding,) = read_chart(folder).findings
+    assert (finding.rule, finding.severity) == ("chart-files", "error")
+    monkeypatch.chdir(folder)
+    (tmp_path / "checkout" / ".git").mkdir()
+    (finding,) = read_chart(folder).findings
+    assert (finding.rule, finding.severity, exit_code([finding])) == ("chart-is-rendered", "unchecked", 3)
+    assert "package" in finding.problem.hint
+    (folder / "crds").unlink()
+    (folder / "crds").symlink_to(tmp_path)
+    assert [each.rule for each in read_chart(folder).findings] == ["chart-files"]
 
 
 def test_links_out_of_a_chart_matter_where_helm_ignores_them_too(tmp_path: Path) -> None:
