@@ -4,7 +4,7 @@
   in quotes. The step is only in the bar before it in the same line, or else in the bar drawn again after it:
   ` 31%|###  | 56/176 [02:30<12:19,  1.50s/it]`. An evaluation is `{'eval_loss': 0.25, ...}`, with a bar of its own.
 - ms-swift adds `'global_step/max_steps': '56/176'` (with Megatron `'iteration'`) and `'elapsed_time': '1h 22m 38s'`;
-  its logging.jsonl is the same in JSON.
+  its logging.jsonl is the same in JSON, and ends with a line that repeats all values.
 - LLaMA-Factory's trainer_log.jsonl has `"current_steps": 56, "total_steps": 176`, and `"elapsed_time": "0:27:55"`.
 
 The time passed, to a second, is the only one: step times are means between two lines. The processes of several machines
@@ -23,6 +23,7 @@ from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
 
 _BATCH = re.compile(rb"Total train batch size \([^)]{0,100}\) = (\d{1,12})\b")
+_STATE = b'"log_history": ['
 _BAR = re.compile(rb"^(?:Train: )? {0,20}\d{1,3}%\|[^|]{0,200}\| (\d{1,18})/(\d{1,18}) \[([\d:]{1,20})<")
 _PAIR = re.compile(r"""(['"])([\w/() ]{1,60})\1: (?:(['"])([^'"]{1,60})\3|([^'",}\s]{1,60}))""")
 _STEPS = dict.fromkeys(("global_step/max_steps", "iteration", "current_steps", "step"))
@@ -52,6 +53,8 @@ class TrainerReader:
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
         """Return the step, the evaluation or the batch of a line."""
+        if _STATE in line:
+            return ()
         if batch := _BATCH.search(line):
             return (Setting("global_batch_size", batch[1].decode()),)
         drawn = self._draws(line[prefix.size :])
