@@ -106,7 +106,7 @@ def searched(job: Job, choices: tuple[str, ...] = CHOICES) -> Iterator[Layout]:
             ((each, it, share) for each, it in tried if (share := _share(it)) <= _limit(it) or each == own), None
         )
         if found and (found[0] != own or number == 0):
-            change, candidate, share = found
+            _, candidate, share = found
             if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate):
                 yield _layout(candidate, share, own=number == 0)
 
