@@ -8,10 +8,10 @@ from typing import Any
 
 from chartgen.checks.job import RUNS, Job
 from chartgen.checks.rules import Scope, value
+from chartgen.composer.pod_files import slot_text
 from chartgen.composer.slots import parse_slot
 from chartgen.data.compatibility import lock, release_in, version, within
 from chartgen.findings import KeyProblem, rule, rules_in
-from chartgen.helm.yaml import read_text
 
 _VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
 _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
@@ -250,11 +250,9 @@ def _pairs(job: Job) -> list[dict[str, Any]]:
 def _fragment_variables(job: Job) -> dict[str, str]:
     """Return the variables that fragments set to plain text; values that only Helm knows are left out."""
     # read separately: reading all slots of all fragments would take longer than all other checks
-    files = [(fragment, fragment.path / "env.yaml") for fragment in job.target.fragments]
     slots = [
-        parse_slot(file.name, fragment.name, file, read_text(file), gpu_only=fragment.gpu_only)
-        for fragment, file in files
-        if file.is_file()
+        parse_slot("env.yaml", fragment.name, *slot_text(fragment.path, "env.yaml"), gpu_only=fragment.gpu_only)
+        for fragment in job.target.fragments
     ]
     texts = ["".join(segment.text for segment in slot.segments if segment.always) for slot in slots]
     return {name: value for text in texts for name, value in _VARIABLE.findall(text) if "{{" not in value}

@@ -7,6 +7,7 @@ from typing import Any
 
 from chartgen.checks.compatibility import uses
 from chartgen.checks.job import RUNS, Job
+from chartgen.composer.pod_files import slot_text
 from chartgen.data.compatibility import lock
 from chartgen.findings import KeyProblem, rule, rules_in
 
@@ -35,7 +36,7 @@ def kueue_integration(job: Job) -> Iterator[KeyProblem]:
 )
 def kueue_device_classes(job: Job) -> Iterator[KeyProblem]:
     """Kueue does not admit a run that claims devices of a class which its configuration does not map to a resource."""
-    claiming = [each for each in job.target.fragments if (each.path / _CLAIMS).is_file() and uses(job, each.name)]
+    claiming = [each for each in job.target.fragments if slot_text(each.path, _CLAIMS)[1] and uses(job, each.name)]
     for row in lock()["deviceClasses"]:
         if _queued(job) and claiming and not _counts_more(job):
             names = ", ".join(fragment.name for fragment in claiming)

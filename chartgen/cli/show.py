@@ -103,15 +103,17 @@ def _show_part(name: str, kind: str, output: str, found: Library) -> None:
 
 def _show_target(target: str, output: str, library: Library) -> None:
     from chartgen.composer.extension import own_parts
+    from chartgen.composer.slots import SLOTS
     from chartgen.composer.target import load_target
 
     found = load_target(target, library)
     own = own_parts(found.document) if found.parents else {}
     slots: dict[str, list[str]] = {}
     for fragment in found.fragments:
-        for folder, names in (("", fragment.slots), ("manifests/", fragment.manifests), ("setup/", fragment.setup)):
-            for name in names:
-                slots.setdefault(f"{folder}{name}", []).append(fragment.name)
+        names = [SLOTS[slot].label or slot for slot in fragment.slots]
+        names += [*(f"manifests/{name}" for name in fragment.manifests), *(f"setup/{name}" for name in fragment.setup)]
+        for name in names:
+            slots.setdefault(name, []).append(fragment.name)
     if output == "json":
         facts = {
             "name": target,

@@ -16,8 +16,9 @@ from typing import Any
 from chartgen import __version__
 from chartgen.composer.definition import is_builtin, source_text
 from chartgen.composer.fragment import Fragment
-from chartgen.composer.launcher import INCLUDED, Launcher
+from chartgen.composer.launcher import CONTAINER, INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
+from chartgen.composer.pod_files import LAUNCHERS_FIELDS
 from chartgen.composer.privileges import patterns
 from chartgen.composer.rule_facts import FACTS, PORTABLE
 from chartgen.composer.slots import SLOTS, Segment, SlotText, resolve
@@ -210,7 +211,7 @@ class Tags:
         lines = joined(segments)
         if self.marks:
             lines = "".join(self.marks.marked(segment.text, text.path, segment.line) for segment in segments)
-        filled = self.render(lines, text.path, indent=indent)
+        filled = self.render(lines, text.path, indent=indent - text.column)
         if text.path.name != "beforeLaunch.sh" or "{{" in filled:
             return filled
         return f'{{{{ .Files.Get "files/fragments/{text.fragment}.sh" | trim }}}}\n'
@@ -335,7 +336,10 @@ class Tags:
 
     def _part(self, launcher: Launcher, name: str) -> str:
         text = launcher.parts.get(name)
-        return self.render(text, launcher.path / name, launcher=launcher).rstrip("\n") if text else ""
+        file = launcher.path / name
+        if name in LAUNCHERS_FIELDS.values() and not file.is_file():
+            file = launcher.path / CONTAINER
+        return self.render(text, file, launcher=launcher).strip("\n") if text else ""
 
 
 def _filled_parts(launcher: Launcher) -> set[str]:

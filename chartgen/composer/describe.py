@@ -163,7 +163,7 @@ def describe_fragment(name: str, library: Library) -> FragmentFacts:
     """
     fragment = load_fragment(library.find("fragment", name))
     files = [
-        *fragment.slots,
+        *sorted({slot.path.name for slot in fragment.slots.values()}),
         *(f"manifests/{manifest}" for manifest in fragment.manifests),
         *(f"setup/{each}" for each in fragment.setup),
     ]

@@ -12,6 +12,7 @@ from typing import Any
 from chartgen.composer.definition import is_builtin, read_definition, record_of, source_text
 from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
+from chartgen.composer.pod_files import FIELDS, slot_texts
 from chartgen.composer.privileges import faults_of_volumes, read_privileges
 from chartgen.composer.slots import SLOTS, SlotText, parse_slot
 from chartgen.errors import ChartgenError, Problem, did_you_mean, refuse
@@ -19,7 +20,14 @@ from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys
 
-_FILES = {"fragment.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *SLOTS}
+_FILES = {
+    "fragment.yaml",
+    "rules.yaml",
+    "values.yaml",
+    SCHEMA_FILE,
+    *FIELDS,
+    *(name for name in SLOTS if not SLOTS[name].file),
+}
 _FOLDERS = ("manifests", "setup")
 
 
@@ -180,20 +188,27 @@ def _condition(document: Document, data: dict[str, Any]) -> str:
 
 
 def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:
-    slots, problems = {}, []
+    slots: dict[str, SlotText] = {}
+    problems: list[Problem] = []
     for file in sorted(path.iterdir()):
         if file.name.startswith("."):
             continue
-        if file.name in SLOTS:
+        if file.name in SLOTS or file.name in FIELDS:
             try:
-                slots[file.name] = parse_slot(file.name, path.name, file, source_text(file), gpu_only=gpu_only)
+                text = source_text(file)
+                for slot, part in (slot_texts(file, text) if file.name in FIELDS else {file.name: text}).items():
+                    if slot in slots:
+                        problems.append(
+                            Problem(f"{slots[slot].path.name} fills it too", file, hint="keep one of the two")
+                        )
+                    slots[slot] = parse_slot(slot, path.name, file, part, gpu_only=gpu_only)
             except ChartgenError as error:
                 problems += error.problems
         elif file.name in _FOLDERS:
             problems += [] if file.is_dir() else [Problem("must be a folder of templates", file)]
         elif file.name not in _FILES:
             hint = did_you_mean(file.name, [*_FILES, *_FOLDERS]) or "`chartgen list slots` lists the slots"
-            problems.append(Problem("is not a slot that fragments can fill", file, hint=hint))
+            problems.append(Problem("is not a file that fragments can have", file, hint=hint))
         elif file.is_dir():
             problems.append(Problem("is a folder, not a file", file))
     refuse(problems)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.definition import is_builtin, read_definition, record_of, source_text
+from chartgen.composer.pod_files import LAUNCHERS_FIELDS, slot_texts
+from chartgen.composer.slots import column_of, dedented
 from chartgen.errors import ChartgenError, Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
@@ -31,7 +33,10 @@ INCLUDED = (
     "beforeRank.sh",
 )
 PARTS = (*INCLUDED, "validate.tpl", *PROGRAMS)
-_FILES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *PARTS}
+# args and env were files of their own in the earlier form of launchers, which works too.
+CONTAINER = "container.yaml"
+FILES = (CONTAINER, *(name for name in PARTS if name not in LAUNCHERS_FIELDS.values()))
+_NAMES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *FILES}
 
 
 @dataclass(frozen=True)
@@ -138,20 +143,33 @@ def check_part(text: str, path: Path) -> None:
         load(gotemplate.mask(text), path, allow_duplicates=True)
 
 
+def _texts(file: Path) -> dict[str, str]:
+    """Return the parts in a file; fields without the columns before them, but with the lines."""
+    text = source_text(file)
+    if file.name != CONTAINER:
+        return {file.name: text}
+    texts = slot_texts(file, text, launcher=True)
+    columns = {name: column_of(part) for name, part in texts.items()}
+    return {name: "\n".join(dedented(line, columns[name]) for line in part.split("\n")) for name, part in texts.items()}
+
+
 def _read_parts(path: Path) -> dict[str, str]:
     parts: dict[str, str] = {}
     problems: list[Problem] = []
     for file in sorted(path.iterdir()):
-        if file.name in PARTS or (file.suffix == ".py" and (path / "program.py").is_file()):
+        if file.name in (*PARTS, CONTAINER) or (file.suffix == ".py" and (path / "program.py").is_file()):
             try:
-                parts[file.name] = source_text(file)
-                if not is_builtin(file):
-                    check_part(parts[file.name], file)
+                for name, text in _texts(file).items():
+                    if name in parts:
+                        problems.append(Problem(f"{name} is there too", file, hint="keep one of the two"))
+                    parts[name] = text
+                    if not is_builtin(file):
+                        check_part(text, file)
             except ChartgenError as error:
                 problems += error.problems
         # pip compiles every Python file that it installs, so program.py gets a __pycache__ beside it
-        elif file.name not in (*_FILES, "__pycache__") and not file.name.startswith("."):
-            hint = did_you_mean(file.name, _FILES)
+        elif file.name not in (*_NAMES, "__pycache__") and not file.name.startswith("."):
+            hint = did_you_mean(file.name, _NAMES)
             problems.append(Problem("is not a file that launchers can have", file, hint=hint))
     refuse(problems)
     return parts

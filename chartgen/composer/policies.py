@@ -13,7 +13,7 @@ from chartgen.composer.library import KINDS
 from chartgen.composer.slots import SLOTS
 from chartgen.errors import ChartgenError, Problem, refuse
 from chartgen.helm.schema import check_sound
-from chartgen.helm.yaml import dotted, values_text
+from chartgen.helm.yaml import dotted, require_map, values_text
 from chartgen.visible import counted
 
 if TYPE_CHECKING:
@@ -22,23 +22,16 @@ if TYPE_CHECKING:
     from chartgen.composer.library import Library
     from chartgen.helm.yaml import Document, Keys, Plain
 
-# The slots that every pod has, those without a program too.
-PODS = (
-    *("podSpec", "podLabels", "podAnnotations", "nodeSelector", "tolerations", "affinity", "volumes"),
-    *("initContainers", "containers", "volumeMounts", "securityContext"),
+# The fields of `pod` and `container`, and their places below `pods` in the earlier form.
+_EARLIER: list[tuple[tuple[str, ...], tuple[str, str]]] = sorted(
+    ((slot.file.removesuffix(".yaml"), *slot.field.split(".")), ("pods", name.removesuffix(".yaml")))
+    for name, slot in SLOTS.items()
+    if slot.file
 )
+_ANY = {"name": "any", "image": "any"}
 # What selects pods, or belongs to a controller: another value would break the run.
 _RESERVED = re.compile(r"(app\.kubernetes\.io|helm\.sh|kueue\.x-k8s\.io|([\w.-]*\.)?(kubernetes|k8s)\.io)/|run$")
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
-_PARTS = {
-    "tolerations": "Toleration",
-    "affinity": "Affinity",
-    "volumes": "Volume",
-    "volumeMounts": "VolumeMount",
-    "initContainers": "Container",
-    "containers": "Container",
-    "securityContext": "SecurityContext",
-}  # their types in core/v1
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +54,12 @@ class Policy:
 
         return Path(self.document.path)
 
+    def problem(self, message: str, at: Keys, hint: str) -> Problem:
+        """Return a problem at a place of its data, with the place in the file."""
+        pairs = reversed(_EARLIER) if "pods" in require_map(self.document, self.name) else ()
+        place = next((to + at[len(keys) :] for keys, to in pairs if at[: len(keys)] == keys), at)
+        return self.document.problem(message, place, hint)
+
 
 def load_policies(library: Library) -> tuple[Policy, ...]:
     """Read the policies of all folders of a library.
@@ -76,7 +75,9 @@ def load_policies(library: Library) -> tuple[Policy, ...]:
 
 def _load(path: Path) -> Policy:
     document, data = read_definition(path, "policy")
-    policy = Policy(path.stem, document, data)
+    if "pods" in data and {"pod", "container"} & data.keys():
+        raise ChartgenError(document.problem("is the earlier form of pod and container", ("pods",), "move it to these"))
+    policy = Policy(path.stem, document, _converted(data))
     problems = [
         document.problem(f"{key!r} belongs to Kubernetes, Helm or the chart", (field, key), "choose another name")
         for field in ("labels", "annotations")
@@ -84,12 +85,21 @@ def _load(path: Path) -> Policy:
         if _RESERVED.match(key)
     ]
     problems += [
-        document.problem("an expression has no end", at, "close it with }}")
-        for field in ("labels", "annotations", "variables", "pods")
+        policy.problem("an expression has no end", at, "close it with }}")
+        for field in ("labels", "annotations", "variables", "pod", "container")
         for at in _unclosed(policy.data.get(field), (field,))
     ]
     refuse(problems or [*_refused_parts(policy), *_unsound_schemas(policy)])
     return policy
+
+
+def _converted(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the data of a policy with `pod` and `container` in place of `pods`, as the earlier form has it."""
+    given = data.pop("pods", {})
+    for (*above, last), (_, name) in _EARLIER:
+        if name in given:
+            reduce(lambda below, key: below.setdefault(key, {}), above, data)[last] = given[name]
+    return data
 
 
 def _unclosed(value: Any, at: Keys) -> Iterator[Keys]:
@@ -105,37 +115,25 @@ def _refused_parts(policy: Policy) -> Iterator[Problem]:
     """Find what the API server would refuse; only Helm knows what a text with an expression becomes."""
     from chartgen.kube.pod_rules import type_faults  # this imports Kubernetes' types
 
-    for at, above, part, name in _parts_of_pods(policy.data):
+    for at, part, name in _parts_of_pods(policy.data):
         for fault in type_faults(part, name):
             if "{{" not in str(reduce(_child, fault.at, part)):
-                place = (*at, *fault.at[above:])
-                yield policy.document.problem(f"{dotted(place)} {fault.message}", place, fault.hint)
-    for field in policy.data.get("pods", {}).get("podSpec", {}):
-        if f"{field}.yaml" in SLOTS:
-            hint = f"write it into pods.{field}" if field in PODS else "no policy sets it"
-            yield policy.document.problem(f"{field} has a place of its own", ("pods", "podSpec", field), hint)
+                place = (*at, *fault.at)
+                yield policy.problem(f"{dotted(place)} {fault.message}", place, fault.hint)
+    if "resourceClaims" in policy.data.get("pod", {}).get("spec", {}):
+        yield policy.problem("no policy claims devices", ("pod", "spec", "resourceClaims"), "use a fragment")
 
 
-def _parts_of_pods(data: dict[str, Any]) -> Iterator[tuple[Keys, int, Any, str]]:
-    """Yield each part that a policy adds: its place, the keys that are not in its file, the part, and its type."""
-    pods = data.get("pods", {})
-    yield (), 0, {key: data.get(key) for key in ("labels", "annotations")}, "ObjectMeta"
-    for key, field in (("podLabels", "labels"), ("podAnnotations", "annotations")):
-        yield ("pods", key), 1, {field: pods.get(key)}, "ObjectMeta"
-    for key, spec in (
-        ("podSpec", pods.get("podSpec", {})),
-        ("nodeSelector", {"nodeSelector": pods.get("nodeSelector")}),
-    ):
-        yield ("pods", key), int(key != "podSpec"), {"containers": [{"name": "any", "image": "any"}]} | spec, "PodSpec"
-    for key, name in _PARTS.items():
-        given = pods.get(key)
-        for index, part in enumerate(given) if isinstance(given, list) else ():
-            yield ("pods", key, index), 0, part, name
-        if isinstance(given, dict):
-            yield ("pods", key), 0, given, name
+def _parts_of_pods(data: dict[str, Any]) -> Iterator[tuple[Keys, Any, str]]:
+    """Yield each part that a policy adds: its place, the part, and its type in core/v1."""
+    pod = data.get("pod", {})
+    yield (), {key: data.get(key) for key in ("labels", "annotations")}, "ObjectMeta"
+    yield ("pod", "metadata"), pod.get("metadata", {}), "ObjectMeta"
+    yield ("pod", "spec"), {"containers": [_ANY]} | pod.get("spec", {}), "PodSpec"
+    yield ("container",), _ANY | data.get("container", {}), "Container"
     for key, value in data.get("variables", {}).items():
         if isinstance(value, dict):
-            yield ("variables", key), 0, value, "EnvVarSource"
+            yield ("variables", key), value, "EnvVarSource"
 
 
 def _child(part: Any, key: Any) -> Any:
@@ -163,7 +161,7 @@ def wanted(policies: Sequence[Policy]) -> dict[str, Any]:
     Raises:
         ChartgenError: Two policies want one thing differently; both places are named.
     """
-    fields = ("labels", "annotations", "variables", "images", "registries", "pods")
+    fields = ("labels", "annotations", "variables", "images", "registries", "pod", "container")
     merged: dict[str, Any] = {}
     owners: dict[Keys, Policy] = {}
     problems: list[Problem] = []
@@ -201,7 +199,7 @@ def _name(item: Any) -> str:
 
 
 def _clash(policy: Policy, at: Keys, owner: Policy) -> Problem:
-    return policy.document.problem(f"policy {owner.name} wants it differently ({owner.path})", at, "make both equal")
+    return policy.problem(f"policy {owner.name} wants it differently ({owner.path})", at, "make both equal")
 
 
 def policy_text(policies: Sequence[Policy]) -> str:
@@ -213,7 +211,7 @@ def policy_text(policies: Sequence[Policy]) -> str:
         for name, value in found.get("variables", {}).items()
     ]
     facts = {
-        **{key: found.get(key, {}) for key in ("labels", "annotations", "pods")},
+        **{key: found.get(key, {}) for key in ("labels", "annotations", "pod", "container")},
         "variables": variables,
         # the longest beginning is the most exact one
         "images": sorted(mirrors, key=lambda mirror: -len(mirror["from"])),

@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chartgen.composer.definition import source_text
+from chartgen.composer.pod_files import slot_text
 from chartgen.errors import Problem, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, load
@@ -178,11 +178,12 @@ def faults_of_volumes(folder: Path, privileges: Collection[str]) -> Iterator[Pro
         folder: The fragment's folder, whose slots are valid.
         privileges: Its stated privileges.
     """
-    file = folder / "volumes.yaml"
-    document = load(gotemplate.mask(source_text(file)) if file.is_file() else "", file, allow_duplicates=True)
+    document = _slot(folder, "volumes.yaml")
     stated = {read_privilege(privilege).path for privilege in privileges}
     writable = {
-        mount.get("name") for mount in _items(folder / "volumeMounts.yaml") if mount.get("readOnly") is not True
+        mount.get("name")
+        for mount in _list(_slot(folder, "volumeMounts.yaml").data)
+        if mount.get("readOnly") is not True
     }
     for index, volume in enumerate(_list(document.data)):
         source = volume.get("hostPath")
@@ -196,8 +197,9 @@ def faults_of_volumes(folder: Path, privileges: Collection[str]) -> Iterator[Pro
             yield document.problem(f"{path} is mounted without a stated reason", at, hint)
 
 
-def _items(file: Path) -> list[Mapping[str, Any]]:
-    return _list(load(gotemplate.mask(source_text(file)), file, allow_duplicates=True).data) if file.is_file() else []
+def _slot(folder: Path, slot: str) -> Document:
+    file, text = slot_text(folder, slot)
+    return load(gotemplate.mask(text), file, allow_duplicates=True)
 
 
 def _list(data: Any) -> list[Mapping[str, Any]]:

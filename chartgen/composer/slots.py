@@ -1,8 +1,8 @@
 """Slot files: their allowed content, the identity of their items, and how fragments share a slot.
 
-A slot file fills a part of a pod, a run's object or a script, and is named after the Kubernetes API field that it
-fills. Its identity key is the field's `patchMergeKey` in the Kubernetes API (k8s.io/api core/v1 types), so that two
-fragments clash exactly where kubectl would merge. `chartgen/data/slots.json` is the table of slots.
+A slot is a field of `pod.yaml`, `container.yaml` or `object.yaml`, or a file of its own name, as all were in the
+earlier form of fragments. Its identity key is the field's `patchMergeKey` in the Kubernetes API (k8s.io/api core/v1
+types), so that two fragments clash exactly where kubectl would merge. `chartgen/data/slots.json` is the table of slots.
 """
 
 from __future__ import annotations
@@ -28,12 +28,21 @@ class SlotKind(NamedTuple):
         meaning: What it fills.
         key: The key that identifies list items.
         keys: The keys of an item; empty = all that Kubernetes knows, which lint checks where they are rendered.
+        file: The file of a fragment that has it as a field; empty = the file of the slot's own name.
+        field: The field, its keys with dots between them.
     """
 
     shape: str
     meaning: str
     key: str = ""
     keys: tuple[str, ...] = ()
+    file: str = ""
+    field: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return its file and field as one word; empty where the file has the slot's name."""
+        return f"{self.file}:{self.field}" if self.file else ""
 
 
 SLOTS = {name: SlotKind(**row) for name, row in json.loads((DATA / "slots.json").read_bytes()).items()}
@@ -63,13 +72,20 @@ class Segment(NamedTuple):
 
 
 class SlotText(NamedTuple):
-    """One slot file of one fragment, parsed; `gpu_only` when the fragment applies only to pods that use GPUs."""
+    """One slot of one fragment, parsed.
+
+    Args:
+        path: Its file.
+        gpu_only: Whether the fragment applies only to pods that use GPUs.
+        column: Number of columns before its items in the file.
+    """
 
     slot: str
     fragment: str
     path: Path
     segments: tuple[Segment, ...]
     gpu_only: bool
+    column: int = 0
 
 
 @lru_cache(maxsize=1024)
@@ -88,16 +104,30 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: boo
     problems = gotemplate.check_blocks(text, path)
     refuse(problems)
     kind = SLOTS[slot]
+    field = kind.field if path.name == kind.file else ""
     if kind.shape in ("shell", "template"):
         return SlotText(slot, fragment, path, (Segment(text, 1, (), always=False, meaning=text),), gpu_only)
     problems += _check_indents(text, path) + _check_markers(text, path)
     # the branches of a block, or two blocks that exclude each other, may repeat a key
     document = load(gotemplate.mask(text), path, allow_duplicates=bool(_openings(text)))
-    problems += _check_shape(kind, slot, document)
+    problems += _check_shape(kind, field or slot, document, nested=bool(field))
     refuse(problems)
-    segments = tuple(_segments(kind, text, document))
+    column = column_of(text) if field else 0
+    segments = tuple(_segments(kind, text, document, column))
     refuse(_repeats(kind, segments, path))
-    return SlotText(slot, fragment, path, segments, gpu_only)
+    return SlotText(slot, fragment, path, segments, gpu_only, column)
+
+
+def column_of(text: str) -> int:
+    """Return the number of columns before a field's items, or before its first line where Helm makes them all."""
+    lines = [line for part in (gotemplate.mask(text), text) for line in part.split("\n")]
+    first = next(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    return len(first) - len(first.lstrip(" "))
+
+
+def dedented(line: str, column: int) -> str:
+    """Return a line without the columns before a field's items."""
+    return line[min(column, len(line) - len(line.lstrip(" "))) :]
 
 
 def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
@@ -177,7 +207,7 @@ def _check_indents(text: str, path: Path) -> list[Problem]:
     return problems
 
 
-def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]:
+def _check_shape(kind: SlotKind, slot: str, document: Document, *, nested: bool) -> list[Problem]:
     data, root = document.data, document.root
     if root is None:
         return []
@@ -191,7 +221,7 @@ def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]
                 "must not be in brackets", hint="give each item a line of its own, so that more can follow"
             )
         ]
-    if root.start_mark.column:
+    if root.start_mark.column and not nested:
         hint = "remove the indentation; the composer indents the whole file"
         return [document.problem("items must start in column 1", hint=hint)]
     if isinstance(data, dict):
@@ -203,7 +233,7 @@ def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]
 def _other_slots(document: Document, fields: Iterable[str]) -> list[Problem]:
     """Find fields of a pod's spec that the chart has already, because they have a slot."""
     return [
-        document.problem(f"{field} has a slot of its own", (field,), f"write it into {field}.yaml")
+        document.problem(f"{field} has a slot of its own", (field,), f"write it into spec.{field} of pod.yaml")
         for field in fields
         if f"{field}.yaml" in SLOTS
     ]
@@ -228,15 +258,17 @@ def _identity(kind: SlotKind, item: Plain) -> str:
     return str(item[kind.key]) if kind.key and isinstance(item, dict) else json.dumps(item, sort_keys=True)
 
 
-def _segments(kind: SlotKind, text: str, document: Document) -> Iterator[Segment]:
+def _segments(kind: SlotKind, text: str, document: Document, column: int) -> Iterator[Segment]:
     lines = text.split("\n")
+    # the lines above a field are blank
+    first = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)
     depths = gotemplate.depths(text)
     items = list(_items(kind, lines, document))
-    starts = _starts(lines, depths, {line for _, line, _ in items} | _openings(text))
+    starts = _starts(lines, depths, {line for _, line, _ in items} | _openings(text), first)
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         part_items = [item for item in items if start <= item[1] < end]
         keys = tuple((key, line) for key, line, _ in part_items if not gotemplate.is_placeholder(key))
-        part = "".join(line + "\n" for line in lines[start - 1 : end - 1])
+        part = "".join(dedented(line, column) + "\n" for line in lines[start - 1 : end - 1])
         always = bool(part_items) and all(depths[line - 1] == 0 for _, line, _ in part_items)
         yield Segment(part, start, keys, always, _meaning(part, [data for _, _, data in part_items]))
 
@@ -248,7 +280,7 @@ def _items(kind: SlotKind, lines: list[str], document: Document) -> Iterator[tup
         return
     for index, item in enumerate(document.data if isinstance(document.data, list) else ()):
         line = document.position((index,))[0]
-        while not lines[line - 1].startswith("-"):
+        while not lines[line - 1].lstrip(" ").startswith("-"):
             line -= 1
         yield _identity(kind, item), line, item
 
@@ -263,10 +295,10 @@ def _openings(text: str) -> set[int]:
     return {action.line for action in gotemplate.actions(text) if action.word in ("if", "range", "with")}
 
 
-def _starts(lines: list[str], depths: list[int], candidates: set[int]) -> list[int]:
+def _starts(lines: list[str], depths: list[int], candidates: set[int], first: int) -> list[int]:
     """Return the start lines of segments: an item, or the opening of a block, outside of any block."""
-    starts = [1]
-    for line in range(2, len(lines)):
+    starts = [first]
+    for line in range(first + 1, len(lines)):
         if depths[line - 1] or line not in candidates:
             continue
         # a comment, or an assignment that the item uses, belongs to the item below it

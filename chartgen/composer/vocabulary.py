@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from chartgen.composer.library import BUILTIN, Library, ListRow
+from chartgen.composer.pod_files import FIELDS
 from chartgen.composer.rule_facts import FACTS, INTERNAL
 from chartgen.composer.slots import SLOTS, slot_example
 from chartgen.helm.yaml import read_text
@@ -21,11 +22,20 @@ _DEFINED = re.compile(
 )
 
 
+_OBJECTS = {
+    "pod.yaml": "template of the pods",
+    "container.yaml": "the program's container",
+    "object.yaml": "the run's object, such as a JobSet",
+}
+
+
 def slots(_library: Library) -> Iterator[ListRow]:
-    """Yield every slot of a fragment."""
-    for name, slot in SLOTS.items():
-        kind = f"{slot.shape} by {slot.key}" if slot.key else slot.shape
-        yield ListRow(name, slot.meaning, kind, example=slot_example(name))
+    """Yield every slot file of a fragment."""
+    for name, fields in FIELDS.items():
+        known = ", ".join(".".join(keys) for keys in fields)
+        yield ListRow(name, f"part of {_OBJECTS[name]}: {known}", "fields", example=slot_example(name))
+    for name in (name for name, slot in SLOTS.items() if not slot.file):
+        yield ListRow(name, SLOTS[name].meaning, SLOTS[name].shape, example=slot_example(name))
 
 
 def helpers(library: Library) -> Iterator[ListRow]:

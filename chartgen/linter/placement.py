@@ -25,14 +25,14 @@ from chartgen.linter.render import Rendering
 TAINTS = Rule(
     "pods-tolerate-their-machines",
     "Pods of a target do not tolerate a taint of one of its machine types, and stay Pending.",
-    "tolerate it in tolerations.yaml of a fragment, or correct the row",
+    "tolerate it in pod.yaml of a fragment, or correct the row",
     "kubernetes.io, Taints and Tolerations",
 )
 LABELS = Rule(
     "pods-select-their-machines",
     "Pods of a target require a label that one of its machine types does not have, and stay Pending. Labels that "
     "the values name are not compared: they are those of a site.",
-    "write the label into the row, or correct nodeSelector.yaml or affinity.yaml of a fragment",
+    "write the label into the row, or correct nodeSelector or affinity in pod.yaml of a fragment",
     "kubernetes.io, Assigning Pods to Nodes",
 )
 RESOURCES = Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from userlib import chartgen, write
 
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.library import open_library
-from chartgen.composer.policies import begins, mirrored
+from chartgen.composer.policies import begins, load_policies, mirrored, wanted
 from chartgen.composer.target import load_target, with_fragments
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
@@ -37,20 +38,21 @@ images:
   docker.io: mirror.acme.example/hub
   registry.k8s.io: mirror.acme.example/k8s
 registries: [mirror.acme.example]
-pods:
-  podSpec: {priorityClassName: training}
-  initContainers:
-    - name: audit
-      image: mirror.acme.example/audit:1.4
-      restartPolicy: Always
-      resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {memory: 64Mi}}
-      securityContext: {runAsNonRoot: true, runAsUser: 65532}
-  affinity:
-    nodeAffinity:
-      requiredDuringSchedulingIgnoredDuringExecution:
-        nodeSelectorTerms:
-          - matchExpressions:
-              - {key: acme.example/retired, operator: DoesNotExist}
+pod:
+  spec:
+    priorityClassName: training
+    initContainers:
+      - name: audit
+        image: mirror.acme.example/audit:1.4
+        restartPolicy: Always
+        resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {memory: 64Mi}}
+        securityContext: {runAsNonRoot: true, runAsUser: 65532}
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+            - matchExpressions:
+                - {key: acme.example/retired, operator: DoesNotExist}
 limits: {machines: 64, hours: 72}
 values:
   acme.costCentre:
@@ -257,7 +259,7 @@ def test_a_policy_needs_no_values_of_its_own(tmp_path: Path) -> None:
 
 
 def test_an_expression_of_a_policy_without_an_end_is_refused(tmp_path: Path) -> None:
-    text = 'description: d\nlabels: {a: "{{ .Values.x"}\npods: {podSpec: {priorityClassName: "{{ .Values.x }} {{"}}\n'
+    text = 'description: d\nlabels: {a: "{{ .Values.x"}\npod: {spec: {priorityClassName: "{{ .Values.x }} {{"}}\n'
     write(tmp_path, {"policies/acme.yaml": text})
     with pytest.raises(ChartgenError) as caught:
         load_target("gke-a3mega", open_library([tmp_path]))
@@ -271,22 +273,48 @@ labels: {acme.example/fine: "{{ .Values.launcher }} of"}
 annotations: {"{{ .Values.launcher }}": a}
 values:
   acme.team: {type: strng, description: d, default: ""}
-pods:
-  podSpec:
+pod:
+  spec:
     nope: 1
-    tolerations: []
+    resourceClaims: []
     priorityClassName: "{{ .Values.launcher }}"
-  podLabels: {a b: c}
-  initContainers: [{name: a, image: b, comand: []}]
+    initContainers: [{name: a, image: b, comand: []}]
+  metadata:
+    labels: {a b: c}
+container:
   securityContext: {runAsNobody: true}
 """
+EARLIER = """\
+description: d
+pods:
+  podSpec: {nope: 1, priorityClassName: training}
+  podLabels: {a b: c}
+  tolerations: [{kez: a}]
+  securityContext: {runAsNobody: true}
+"""
+
+
+def test_a_policy_of_the_earlier_form_is_the_same_and_refused_where_it_is_written(tmp_path: Path) -> None:
+    write(tmp_path, {"policies/acme.yaml": EARLIER})
+    with pytest.raises(ChartgenError) as caught:
+        load_target("gke-a3mega", open_library([tmp_path]))
+    assert sorted(problem.line for problem in caught.value.problems) == [3, 4, 5, 6]
+    sound = {"nope: 1, ": "", "a b": "a", "kez": "key", "runAsNobody": "runAsNonRoot"}
+    write(tmp_path, {"policies/acme.yaml": reduce(lambda text, pair: text.replace(*pair), sound.items(), EARLIER)})
+    (policy,) = load_policies(open_library([tmp_path]))
+    write(tmp_path, {"policies/other.yaml": "description: d\npod: {}\npods: {}\n"})
+    with pytest.raises(ChartgenError, match=r"other\.yaml:3:1: is the earlier form"):
+        load_policies(open_library([tmp_path]))
+    spec = {"priorityClassName": "training", "tolerations": [{"key": "a"}]}
+    pod = {"metadata": {"labels": {"a": "c"}}, "spec": spec}
+    assert wanted([policy]) == {"pod": pod, "container": {"securityContext": {"runAsNonRoot": True}}}
 
 
 def test_a_policy_with_what_kubernetes_refuses_in_pods_is_refused_where_it_is_written(tmp_path: Path) -> None:
     write(tmp_path, {"policies/acme.yaml": MISTAKES})
     with pytest.raises(ChartgenError) as caught:
         load_target("gke-a3mega", open_library([tmp_path]))
-    assert sorted(problem.line for problem in caught.value.problems) == [2, 4, 6, 9, 10, 12, 13, 14]
+    assert sorted(problem.line for problem in caught.value.problems) == [2, 4, 6, 9, 10, 12, 14, 16]
 
 
 def test_a_required_value_that_does_not_exist_is_one_problem(tmp_path: Path) -> None:

@@ -184,6 +184,7 @@ def test_own_workload_kind_asked_for_by_name_is_the_same_chart() -> None:
     assert compose(target, target.workload) == compose(target)
 
 
+LF = "\n"
 AFFINITY = """\
 nodeAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
@@ -218,10 +219,68 @@ EVERY_SLOT = {
     "validate.tpl": REFUSE_13,
     "helpers.tpl": '{{- define "<%= chart %>.mine" -}}\nhelped\n{{- end }}\n',
 }
+EVERY_FIELD = {
+    "pod.yaml": f"""\
+metadata:
+  labels:
+    mine: pod-label
+  annotations:
+    mine: pod-annotation
+spec:
+  volumes:
+  {DISK.replace(LF, LF + "  ")}
+  hostIPC: true
+  initContainers:
+    - name: prepare
+      image: example.com/prepare:1
+  containers:
+    - name: sidecar
+      image: example.com/sidecar:1
+  resourceClaims:
+    - name: fabric
+      resourceClaimTemplateName: fabric
+  tolerations:
+    - key: mine
+      operator: Exists
+  affinity:
+    {AFFINITY.replace(LF, LF + "    ")}
+  nodeSelector:
+    mine: node-selector
+""",
+    "container.yaml": """\
+env:
+  - name: MINE
+    value: variable
+volumeMounts:
+  - name: disk
+    mountPath: /mnt/disk
+resources:
+  limits:
+    example.com/nic: "8"
+securityContext:
+  runAsUser: 7
+""",
+    "object.yaml": """\
+metadata:
+  labels:
+    mine: label
+  annotations:
+    mine: annotation
+spec:
+  managedBy: example.com/controller
+""",
+}
 MANIFEST = (
     'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ include "<%= chart %>.run" . }}-mine\n'
     'data:\n  word: {{ include "<%= chart %>.mine" . }}\n'
 )
+
+
+def test_fields_and_files_of_the_earlier_form_make_one_chart(tmp_path: Path) -> None:
+    earlier = composed(library(tmp_path / "earlier", {f"mine/{slot}": text for slot, text in EVERY_SLOT.items()}))
+    others = {name: text for name, text in EVERY_SLOT.items() if not SLOTS[name].file}
+    files = {f"mine/{name}": text for name, text in {**EVERY_FIELD, **others}.items()}
+    assert composed(library(tmp_path / "fields", files)).files == earlier.files
 
 
 @pytest.mark.helm

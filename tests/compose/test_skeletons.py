@@ -10,10 +10,10 @@ from userlib import chartgen
 FILES = {
     "target": {"targets/lab.yaml"},
     "fragment": {
-        *("fragments/lab/fragment.yaml", "fragments/lab/env.yaml", "fragments/lab/rules.yaml"),
+        *("fragments/lab/fragment.yaml", "fragments/lab/container.yaml", "fragments/lab/rules.yaml"),
         *("fragments/lab/values.yaml", "fragments/lab/values.schema.json"),
     },
-    "launcher": {"launchers/lab/launcher.yaml", "launchers/lab/args.yaml"},
+    "launcher": {"launchers/lab/launcher.yaml", "launchers/lab/container.yaml"},
     "workload": {"workloads/lab/workload.yaml", "workloads/lab/templates/_workload.tpl"},
 }
 
@@ -48,9 +48,9 @@ def test_a_wrong_name_writes_nothing(tmp_path: Path, name: str) -> None:
 
 def test_one_file_that_exists_keeps_the_others_away(tmp_path: Path) -> None:
     (tmp_path / "fragments" / "lab").mkdir(parents=True)
-    (tmp_path / "fragments" / "lab" / "env.yaml").write_text("mine\n")
+    (tmp_path / "fragments" / "lab" / "container.yaml").write_text("mine\n")
     assert chartgen("new", "fragment", "lab", "--path", tmp_path).exit_code == 2
-    assert [path.name for path in (tmp_path / "fragments" / "lab").iterdir()] == ["env.yaml"]
+    assert [path.name for path in (tmp_path / "fragments" / "lab").iterdir()] == ["container.yaml"]
 
 
 @pytest.mark.helm

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from answers import answer
 from chart_refusals import refused, values_with
-from userlib import chartgen, composed, library
+from userlib import FRAGMENT, chartgen, composed, library
 
+from chartgen.composer.fragment import load_fragment
+from chartgen.composer.pod_files import FIELDS
 from chartgen.composer.rule_facts import FACTS, INTERNAL
-from chartgen.composer.slots import SLOTS, parse_slot, slot_example
+from chartgen.composer.slots import SLOTS, slot_example
 from chartgen.composer.vocabulary import PUBLIC
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference" / "extending"
@@ -22,14 +24,16 @@ def listed(kind: str, *more: str | Path) -> dict[str, dict[str, str]]:
 
 
 def test_slots_and_facts_are_those_of_the_code() -> None:
-    assert [row["name"] for row in listed("slots").values()] == list(SLOTS)
+    assert list(listed("slots")) == [*FIELDS, *(name for name, slot in SLOTS.items() if not slot.file)]
     assert list(listed("facts")) == [name for name in FACTS if name not in INTERNAL]
 
 
-@pytest.mark.parametrize("slot", SLOTS)
-def test_the_example_of_a_slot_is_one(slot: str) -> None:
-    found = parse_slot(slot, "mine", Path(slot), slot_example(slot))
-    assert "".join(segment.text for segment in found.segments) == slot_example(slot)
+def test_the_examples_of_slots_fill_all(tmp_path: Path) -> None:
+    examples = {f"mine/{name}": slot_example(name) for name in listed("slots")}
+    reason = {"mine/fragment.yaml": f"{FRAGMENT}privileges: {{hostPath /opt/fabric/topology.xml in program: a}}\n"}
+    found = load_fragment(library(tmp_path, {**examples, **reason}) / "fragments" / "mine").slots
+    assert found.keys() == SLOTS.keys()
+    assert found["tolerations.yaml"].segments[0].text.startswith("- key: example.com/gpu\n  operator: Exists\n")
 
 
 def test_the_helpers_for_authors_and_those_of_own_fragments_are_listed(tmp_path: Path) -> None:
@@ -42,8 +46,10 @@ def test_the_helpers_for_authors_and_those_of_own_fragments_are_listed(tmp_path:
 
 def test_the_pages_name_every_key_slot_and_helper() -> None:
     page = "".join(path.read_text() for path in PAGES.glob("*.md"))
-    names = [*SLOTS, *listed("helpers"), "machines.NAME.fabric", "nccl.devices", "owns", "rankLabel"]
+    names = [*listed("slots"), *listed("helpers"), "machines.NAME.fabric", "nccl.devices", "owns", "rankLabel"]
     assert [name for name in names if f"| `{name}` |" not in page] == []
+    fields = [f"| `{slot.field}` in `{slot.file}` |" for slot in SLOTS.values() if slot.file]
+    assert [field for field in fields if field not in page] == []
 
 
 @pytest.mark.engines

@@ -57,7 +57,7 @@ def test_there_is_something_to_follow() -> None:
 @pytest.mark.helm
 def test_the_commands_show_the_new_lines(followed: Followed) -> None:
     assert re.search(r"^lab-rdma +InfiniBand between the GPUs", followed.output, re.MULTILINE)
-    assert re.search(r"^resourceLimits.yaml +nvidia-gpu, lab-rdma$", followed.output, re.MULTILINE)
+    assert re.search(r"^container.yaml:resources.limits +nvidia-gpu, lab-rdma$", followed.output, re.MULTILINE)
     assert re.search(r"^charts/lab-h100: written$", followed.output, re.MULTILINE)
     assert re.search(r'- name: NCCL_IB_HCA\n +value: "mlx5"$', followed.output, re.MULTILINE)
     assert re.search(r'nvidia.com/hostdev: "8"$', followed.output, re.MULTILINE)
@@ -104,12 +104,12 @@ def test_the_mistakes_that_it_proposes_are_told(followed: Followed) -> None:
     fragment = followed.folder / "ours" / "fragments" / "lab-rdma"
     values = fragment / "values.yaml"
     text = values.read_text()
-    (fragment / "volume.yaml").write_text("- name: a\n")
+    (fragment / "pods.yaml").write_text("- name: a\n")
     argv = [sys.executable, "-m", "chartgen", "build", "lab-h100", "--path", "ours"]
     ran = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=followed.folder)
-    (fragment / "volume.yaml").unlink()
+    (fragment / "pods.yaml").unlink()
     assert ran.returncode == 1
-    assert "volume.yaml: is not a slot that fragments can fill; did you mean volumes.yaml" in ran.stderr
+    assert "pods.yaml: is not a file that fragments can have; did you mean pod.yaml" in ran.stderr
     values.write_text(text.replace("adapters:", "adapter:"))
     ran = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=followed.folder)
     values.write_text(text)

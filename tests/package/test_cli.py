@@ -158,7 +158,7 @@ def test_list_takes_a_users_folder(tmp_path: Path) -> None:
 def test_show_names_the_fragments_of_each_slot() -> None:
     facts = answer(chartgen("show", "gke-a3mega", "--output", "json").stdout)
     assert facts["machines"] == [{"name": "a3-megagpu-8g", "gpus": 8, "gpu": "h100-80gb"}]
-    assert facts["slots"]["initContainers.yaml"] == ["gpudirect", "storage"]
+    assert facts["slots"]["pod.yaml:spec.initContainers"] == ["gpudirect", "storage"]
     assert facts["slots"]["setup/localqueue.yaml"] == ["kueue"]
     _, machine, slots = chartgen("show", "gke-a3mega").stdout.split("\n\n")
     assert table(machine)["machine"] == "a3-megagpu-8g: 8 x h100-80gb"

@@ -7,7 +7,7 @@ import sys
 from extending_page import DEFINITIONS, extending_pages, keys
 
 from chartgen.composer.definition import definition_schema
-from chartgen.composer.launcher import PARTS
+from chartgen.composer.launcher import FILES
 from chartgen.composer.library import open_library
 from chartgen.composer.vocabulary import VOCABULARY
 
@@ -19,7 +19,7 @@ def concepts() -> dict[str, int]:
     counted |= {name: len([*words(library)]) for name, words in VOCABULARY.items()}
     return {
         **counted,
-        "files of a launcher": len(PARTS),
+        "files of a launcher": len(FILES),
         "keys of a rule": len(definition_schema("rule")["properties"]),
         "words": len(" ".join(extending_pages().values()).split()),
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from chartgen.composer.definition import definition_schema
 from chartgen.composer.library import BUILTIN, Library, ListRow
+from chartgen.composer.slots import SLOTS
 from chartgen.composer.vocabulary import helpers, slots
 
 _HEAD = """\
@@ -20,7 +21,7 @@ of any definition.
 | page | what you write |
 |---|---|
 | [targets](targets.md) | the machines of a cloud, and what a chart for them consists of |
-| [fragments](fragments.md) | parts of pods and of values, in files named after what they fill: the slots |
+| [fragments](fragments.md) | parts of pods, of their containers and of the run's object, and values |
 | [launchers](launchers.md) | how one program starts |
 | [workloads](workloads.md) | the object around the pods of a run |
 | [policies](policies.md) | what every pod and object of all targets has |
@@ -36,9 +37,8 @@ A launcher: a folder with this file, `values.yaml` and `values.schema.json` of i
 | file | content |
 |---|---|
 | `config.yaml` | the program's configuration, made from values; the user's `launchers.NAME.config` is merged over it |
-| `args.yaml` | list of arguments. Where it names `/etc/chartgen/NAME.yaml`, `config.yaml` becomes that file |
+| `container.yaml` | its `args` and `env`. `config.yaml` becomes `/etc/chartgen/NAME.yaml` where `args` name it |
 | `files.yaml` | other files in `/etc/chartgen`: name -> text |
-| `env.yaml` | variables, as in the slot of that name |
 | `mounts.yaml` | list of `mountPath`, `from` (a path below `/data`, `/outputs` or `/scratch`) and `readOnly` |
 | `beforeLaunch.sh`, `beforeRank.sh` | as in the slots of that name |
 | `launch.sh` | bash that sets the array `launch`: the command that starts the processes of a machine |
@@ -61,9 +61,13 @@ DEFINITIONS: dict[str, tuple[str, str]] = {
     "`policies/NAME.yaml`": (_POLICY, "policy"),
 }
 _SLOTS = """\
-Each slot is a file of that name in a fragment's folder. A `list` contains items, identified by the key behind `by`;
-a `map` contains keys; items start in column 1. Two fragments may define an item identically; different definitions are
-an error.
+Each slot is a file of that name in a fragment's folder.
+"""
+_FIELDS = """\
+A `list` contains items, identified by the key behind `by`; a `map` contains keys. Two fragments may define an item
+identically; different definitions are an error. Open and close a block (`{{ if }}`) below one field; variables that are
+assigned above a field are known in all. Files of the earlier form, one for each field, still work: their content starts
+in column 1. Of launchers, these were `args.yaml` and `env.yaml`.
 """
 _TEXT = """\
 chartgen fills `<%= %>` and `<% %>` (Jinja) when it builds a chart; Helm fills `{{ }}` when it renders the chart.
@@ -87,9 +91,9 @@ chartgen fills `<%= %>` and `<% %>` (Jinja) when it builds a chart; Helm fills `
 | `$gpus` | GPUs that the run uses of each machine |
 | `$fact` | the facts of rules, as a map |
 
-`beforeLaunch.sh` runs with bash, `set -euo pipefail`, on each machine. `NODE_RANK` is the machine's number, the
-variables of `env.yaml` are set, and `source_profile FILE` reads a vendor's environment file; variables of the release
-keep their values.
+`beforeLaunch.sh` runs with bash, `set -euo pipefail`, on each machine. `NODE_RANK` is the machine's number, the `env`
+of `container.yaml` is set, and `source_profile FILE` reads a vendor's environment file; variables of the release keep
+their values.
 """
 _HELPERS = """\
 Include a helper with `{{ include "<%= chart %>.NAME" . }}`, or with the list that it takes. A helper of a fragment
@@ -107,6 +111,8 @@ def extending_pages() -> dict[str, str]:
         )
     pages["fragments"] += f"\n## Slots\n\n{_SLOTS}\n"
     pages["fragments"] += _table(("slot", "content", "what it fills"), _rows(slots(library)))
+    pages["fragments"] += f"\n{_FIELDS}\n"
+    pages["fragments"] += _table(("field", "content", "what it fills", "earlier file"), _fields())
     described = [(f"`{row.name}`", row.fragment, row.description) for row in helpers(library)]
     pages["templates"] = f"# Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
     pages["templates"] += _table(("helper", "fragment", "result"), described)
@@ -134,6 +140,13 @@ def keys(schema: dict[str, Any], prefix: str = "", without: dict[str, Any] | Non
 def _rows(words: Iterable[ListRow]) -> Iterator[tuple[str, str, str]]:
     for row in words:
         yield f"`{row.name}`", row.type, row.description
+
+
+def _fields() -> Iterator[tuple[str, ...]]:
+    for name, slot in SLOTS.items():
+        if slot.file:
+            content = f"{slot.shape} by {slot.key}" if slot.key else slot.shape
+            yield f"`{slot.field}` in `{slot.file}`", content, slot.meaning, f"`{name}`"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

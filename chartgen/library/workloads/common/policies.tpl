@@ -55,11 +55,13 @@
 {{- define "<%= chart %>.obeyingPod" -}}
 {{- $policy := index . 0 }}
 {{- $pod := index . 1 }}
-{{- $want := $policy.pods | default dict }}
-{{- $labels := merge dict ($want.podLabels | default dict) $policy.labels }}
-{{- $annotations := merge dict ($want.podAnnotations | default dict) $policy.annotations }}
+{{- $want := $policy.pod.spec | default dict }}
+{{- $marks := $policy.pod.metadata | default dict }}
+{{- $labels := merge dict ($marks.labels | default dict) $policy.labels }}
+{{- $annotations := merge dict ($marks.annotations | default dict) $policy.annotations }}
 {{- include "<%= chart %>.marked" (list (dict "labels" $labels "annotations" $annotations) $pod) }}
-{{- $spec := mergeOverwrite $pod.spec (deepCopy ($want.podSpec | default dict)) }}
+{{- $others := omit $want "nodeSelector" "tolerations" "affinity" "volumes" "initContainers" "containers" }}
+{{- $spec := mergeOverwrite $pod.spec (deepCopy $others) }}
 {{- with $want.nodeSelector }}{{ $_ := set $spec "nodeSelector" (merge dict . ($spec.nodeSelector | default dict)) }}{{ end }}
 {{- with $want.tolerations }}{{ $_ := set $spec "tolerations" (concat ($spec.tolerations | default list) . | uniq) }}{{ end }}
 {{- with $want.affinity }}
@@ -82,7 +84,7 @@
 {{- define "<%= chart %>.obeyingContainer" -}}
 {{- $policy := index . 0 }}
 {{- $container := index . 1 }}
-{{- $want := $policy.pods | default dict }}
+{{- $want := $policy.container }}
 {{- $env := dict "own" $container.env "key" "name" "want" list "first" false }}
 {{- range $policy.variables }}
 {{- $given := hasKey . "value" | ternary (dict "value" (toString .value | replace "$" "$$")) (omit . "name") }}
