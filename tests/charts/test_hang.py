@@ -237,6 +237,16 @@ def test_a_rank_that_succeeds_leaves_none(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("blackbox"))
 
 
+@pytest.mark.parametrize(("local", "boxes"), [("0", ["rank-0.log"]), ("1", [])])
+def test_each_machine_that_is_stopped_leaves_one(tmp_path: Path, local: str, boxes: list[str]) -> None:
+    """The controller ends it when another machine has failed, and its log goes with its pod."""
+    own = "import os, time; print('the last line', flush=True); os.kill(os.getppid(), 15); time.sleep(60)"
+    assert watch(tmp_path, own, LOCAL_RANK=local, RANK=local).returncode == 143
+    found = sorted(tmp_path.rglob("rank-*.log"))
+    assert [each.name for each in found] == boxes
+    assert all("the last line" in each.read_text() and "exit code 143" in each.read_text() for each in found)
+
+
 def test_a_black_box_is_small(tmp_path: Path) -> None:
     done = watch(tmp_path, "import sys; print('x' * 10**6); sys.exit(7)")
     assert done.returncode == 7

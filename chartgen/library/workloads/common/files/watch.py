@@ -17,8 +17,9 @@ limit).
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
 
-A process that fails leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log: exit code, memory, disk, versions and last
-output, with stacks. PyTorch's Flight Recorder dumps beside it. `chartgen why` reads the folder.
+A process that fails, and the first of a machine that is stopped, leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log:
+exit code, memory, disk, versions and last output, with stacks. PyTorch's Flight Recorder dumps beside it. `chartgen why`
+reads the folder.
 
 Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
 torchrun reports 1 for each.
@@ -144,8 +145,10 @@ class Watch:
         self._pass_on()
         code = self._program.wait()
         code = HUNG if self._dead is not None else code if code >= 0 else 128 - code
-        if code not in {0, ENDED}:
+        failed = code not in {0, ENDED}
+        if failed:
             self._leave(code)
+        if failed or (self._stopped and os.environ.get("LOCAL_RANK") == "0"):
             leave_box(code, self._tail)
         return code
 
