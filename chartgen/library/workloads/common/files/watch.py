@@ -18,8 +18,8 @@ METRICS_SOCKET is the socket of this machine's exporter, which gets each line th
 it: a line that it cannot take is lost.
 
 A process that fails, and the first of a machine that is stopped, leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log:
-exit code, memory, disk, versions and last output, with stacks. PyTorch's Flight Recorder dumps beside it. `chartgen why`
-reads the folder.
+exit code, memory, disk, versions and last output, with stacks. PyTorch's Flight Recorder dumps beside it.
+`chartgen why` reads the folder.
 
 Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
 torchrun reports 1 for each.
