@@ -68,9 +68,8 @@ def read_chart(path: Path) -> FolderChart:
 
 def _fault(chart: Path, problem: Problem) -> Finding:
     """Return the finding of a fault; Helm follows a link to another folder of the checkout, which lint must not."""
-    root = checkout()
-    real = Path(os.path.realpath(chart / str(problem.path)))
-    if problem.message == LINK_OUT[0] and root and real.is_relative_to(os.path.realpath(root)):
+    root, real = checkout(chart), Path(os.path.realpath(chart / str(problem.path)))
+    if problem.message == LINK_OUT[0] and root and real.is_relative_to(root):
         hint = "lint the package, helm package follows the link; or replace it by a copy"
         return Finding(NOT_RENDERED, problem._replace(hint=hint), "unchecked")
     return Finding("chart-files", problem)

@@ -72,7 +72,9 @@ def _ignores(ignored: Ignored, whole: Path, subchart: Path, ends: float) -> bool
     """Report whether a `.helmignore` keeps Helm from reading a subchart or objects of it, or may, without time left."""
     if whole == subchart or not ignored.patterns:
         return False
-    inner = (file for name in ("templates", "crds") for file in (subchart / name).rglob("*"))
+    found = (file for name in ("templates", "crds") for file in (subchart / name).rglob("*"))
+    # of hidden files, such as .gitkeep, Helm takes manifests alone, from crds/
+    inner = (file for file in found if file.name[:1] != "." or file.suffix)
     return any(
         time.monotonic() > ends or ignored(file.relative_to(whole).as_posix(), folder=file.is_dir())
         for each in (subchart / "Chart.yaml", *inner)

@@ -140,7 +140,8 @@ CASES = {
     "secrets-by-reference": Case(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: asks}\nspec:\n  containers:\n"
         "  - {name: one, image: 'example.com/main:v1', args: ['postgresql://$USER:$PASS@db/app',\n"
-        "     'tcp://${env:USER}:${env:PASS}@db/app']}\n",
+        "     'tcp://${env:USER}:${env:PASS}@db/app'],\n"
+        "     env: [{name: ETCD_INITIAL_CLUSTER_TOKEN, value: etcd-cluster-k8s}]}\n",
         "$PASS@",
         "Vp9tQ2mZ@",
     ),
@@ -536,13 +537,12 @@ def test_links_to_folders_of_the_chart_are_followed_and_circles_are_not(tmp_path
 
 
 def test_a_link_to_another_folder_of_the_checkout_is_no_fault_and_leaves_the_chart_unchecked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     folder = written(tmp_path / "checkout" / "chart", {"../api/crd.yaml": "a: 1\n", "templates/job.yaml": JOB})
     (folder / "crds").symlink_to("../api")
     (finding,) = read_chart(folder).findings
     assert (finding.rule, finding.severity) == ("chart-files", "error")
-    monkeypatch.chdir(folder)
     (tmp_path / "checkout" / ".git").mkdir()
     (finding,) = read_chart(folder).findings
     assert (finding.rule, finding.severity, exit_code([finding])) == ("chart-is-rendered", "unchecked", 3)
