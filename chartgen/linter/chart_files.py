@@ -79,7 +79,7 @@ def _fault(chart: Path, problem: Problem) -> Finding:
 LARGEST = 100 * 1024 * 1024
 _DEEPEST = 10  # nested archives; `helm package` writes none, other tools one level
 # helm.sh/helm/v4 pkg/chart/v2: CRDObjects, hasManifestExtension; the folder of an archive lies between.
-_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.+\.(?:ya?ml|json)", re.DOTALL)
+_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.*\.(?i:ya?ml|json)", re.DOTALL)
 _ARCHIVE = re.compile(r"[^/]+\.tgz/")
 _COMMENT = "comment"  # pax header that `git archive` writes for all members
 

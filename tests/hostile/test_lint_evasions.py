@@ -200,6 +200,9 @@ def test_objects_that_helm_installs_without_rendering_are_judged(lint: Lint) -> 
     for crds, place in (
         ({**sub, "charts/x/charts/sub/crds/pod.yml": POD}, "charts/x/charts/sub/crds/pod.yml"),
         ({**sub, "charts/x/charts/sub/crds/a/pod.json": f"{crd}---\n{POD}"}, "charts/x/charts/sub/crds/a/pod.json"),
+        # helm.sh/helm/v4 pkg/chart/v2, hasManifestExtension: in any case, and without a name
+        ({**sub, "charts/x/charts/sub/crds/pod.YAML": POD}, "charts/x/charts/sub/crds/pod.YAML"),
+        ({**sub, "charts/x/charts/sub/crds/.yaml": POD}, "charts/x/charts/sub/crds/.yaml"),
         ({"charts/x/charts/sub-0.1.0.tgz": inner}, "charts/x/charts/sub-0.1.0.tgz/sub/crds/pod.yaml"),
     ):
         code, rules, places = lint({**chart("charts/x", head=NEEDS), **crds})
