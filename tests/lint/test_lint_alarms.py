@@ -354,6 +354,26 @@ def test_a_chart_that_asks_for_values_is_not_blamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
+def test_a_chart_without_defaults_asks_for_values(tmp_path: Path) -> None:
+    folder = written(tmp_path / "chart", {"templates/a.yaml": "a: {{ .Values.site.zone }}\n"})
+    (folder / "values.yaml").unlink()
+    (finding,) = (each for each in linted(folder) if each.level == "breaks")
+    assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
+    (finding,) = about(linted(folder, one="site: {}", two="other: 1"), "helm-template")
+    assert "two" in finding.problem.message
+
+
+@pytest.mark.helm
+def test_what_helm_lint_makes_of_missing_values_is_no_fault(tmp_path: Path) -> None:
+    data = '  a: {{ required "name it" .Values.a }}:{{ .Values.a }}\n'
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{data}"
+    folder = written(tmp_path / "chart", {"templates/a.yaml": text, "values.yaml": ""})
+    assert {each.rule for each in linted(folder) if each.level == "breaks"} == {"chart-is-rendered"}
+    (folder / "Chart.yaml").write_text(HEAD + "dependencies: 1\n")
+    assert about(linted(folder), "helm-lint")
+
+
+@pytest.mark.helm
 def test_a_chart_that_misses_an_object_of_the_cluster_is_not_blamed(tmp_path: Path) -> None:
     asks = {"templates/a.yaml": '{{- if not (lookup "v1" "Secret" "a" "b") }}{{ fail "no Secret b" }}{{ end }}\n'}
     asks["values.yaml"] = ""
