@@ -68,9 +68,8 @@ def read_chart(path: Path) -> FolderChart:
 
 def _fault(chart: Path, problem: Problem) -> Finding:
     """Return the finding of a fault; Helm follows a link to another folder of the checkout, which lint must not."""
-    root = checkout()
-    real = Path(os.path.realpath(chart / str(problem.path)))
-    if problem.message == LINK_OUT[0] and root and real.is_relative_to(os.path.realpath(root)):
+    root, real = checkout(chart), Path(os.path.realpath(chart / str(problem.path)))
+    if problem.message == LINK_OUT[0] and root and real.is_relative_to(root):
         hint = "lint the package, helm package follows the link; or replace it by a copy"
         return Finding(NOT_RENDERED, problem._replace(hint=hint), "unchecked")
     return Finding("chart-files", problem)
@@ -80,7 +79,7 @@ def _fault(chart: Path, problem: Problem) -> Finding:
 LARGEST = 100 * 1024 * 1024
 _DEEPEST = 10  # nested archives; `helm package` writes none, other tools one level
 # helm.sh/helm/v4 pkg/chart/v2: CRDObjects, hasManifestExtension; the folder of an archive lies between.
-_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.+\.(?:ya?ml|json)", re.DOTALL)
+_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.*\.(?i:ya?ml|json)", re.DOTALL)
 _ARCHIVE = re.compile(r"[^/]+\.tgz/")
 _COMMENT = "comment"  # pax header that `git archive` writes for all members
 

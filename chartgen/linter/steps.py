@@ -281,10 +281,18 @@ class _Work:
         )
 
     def linted(self) -> Iterator[Finding]:
-        """Return the findings of `helm lint`, except those that a missing dependency explains."""
-        for preset, _, lint, _ in self.started:
+        """Return the findings of `helm lint`, except those that a missing dependency or value explains.
+
+        Where `required` refuses a value, `helm lint` renders on with an empty one.
+        """
+        for preset, _, lint, running in self.started:
             found = [] if lint is None or self._is_replaced(preset) else lint.result()
-            yield from (finding for finding in found if not needs_missing(finding.problem.message, self.missing))
+            answers = [each.result() for each in running] if found else []
+            asks = any(isinstance(each, RefusedRender) and each.asks for each in answers)
+            for finding in found:
+                is_rendered = str(finding.problem.path).startswith("templates/")
+                if not (needs_missing(finding.problem.message, self.missing) or (asks and is_rendered)):
+                    yield finding
 
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""

@@ -140,7 +140,8 @@ CASES = {
     "secrets-by-reference": Case(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: asks}\nspec:\n  containers:\n"
         "  - {name: one, image: 'example.com/main:v1', args: ['postgresql://$USER:$PASS@db/app',\n"
-        "     'tcp://${env:USER}:${env:PASS}@db/app']}\n",
+        "     'tcp://${env:USER}:${env:PASS}@db/app'],\n"
+        "     env: [{name: ETCD_INITIAL_CLUSTER_TOKEN, value: etcd-cluster-k8s}]}\n",
         "$PASS@",
         "Vp9tQ2mZ@",
     ),
@@ -353,6 +354,26 @@ def test_a_chart_that_asks_for_values_is_not_blamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
+def test_a_chart_without_defaults_asks_for_values(tmp_path: Path) -> None:
+    folder = written(tmp_path / "chart", {"templates/a.yaml": "a: {{ .Values.site.zone }}\n"})
+    (folder / "values.yaml").unlink()
+    (finding,) = (each for each in linted(folder) if each.level == "breaks")
+    assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
+    (finding,) = about(linted(folder, one="site: {}", two="other: 1"), "helm-template")
+    assert "two" in finding.problem.message
+
+
+@pytest.mark.helm
+def test_what_helm_lint_makes_of_missing_values_is_no_fault(tmp_path: Path) -> None:
+    data = '  a: {{ required "name it" .Values.a }}:{{ .Values.a }}\n'
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{data}"
+    folder = written(tmp_path / "chart", {"templates/a.yaml": text, "values.yaml": ""})
+    assert {each.rule for each in linted(folder) if each.level == "breaks"} == {"chart-is-rendered"}
+    (folder / "Chart.yaml").write_text(HEAD + "dependencies: 1\n")
+    assert about(linted(folder), "helm-lint")
+
+
+@pytest.mark.helm
 def test_a_chart_that_misses_an_object_of_the_cluster_is_not_blamed(tmp_path: Path) -> None:
     asks = {"templates/a.yaml": '{{- if not (lookup "v1" "Secret" "a" "b") }}{{ fail "no Secret b" }}{{ end }}\n'}
     asks["values.yaml"] = ""
@@ -536,13 +557,12 @@ def test_links_to_folders_of_the_chart_are_followed_and_circles_are_not(tmp_path
 
 
 def test_a_link_to_another_folder_of_the_checkout_is_no_fault_and_leaves_the_chart_unchecked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     folder = written(tmp_path / "checkout" / "chart", {"../api/crd.yaml": "a: 1\n", "templates/job.yaml": JOB})
     (folder / "crds").symlink_to("../api")
     (finding,) = read_chart(folder).findings
     assert (finding.rule, finding.severity) == ("chart-files", "error")
-    monkeypatch.chdir(folder)
     (tmp_path / "checkout" / ".git").mkdir()
     (finding,) = read_chart(folder).findings
     assert (finding.rule, finding.severity, exit_code([finding])) == ("chart-is-rendered", "unchecked", 3)
