@@ -194,6 +194,14 @@ def test_full_recomputation_is_a_convention_of_programs(tmp_path: Path) -> None:
         assert doubted is (recomputed.get("recompute_granularity") != "full")
 
 
+def test_a_run_after_one_that_planned_fewer_steps_is_another(tmp_path: Path) -> None:
+    """A job may first try two steps."""
+    head, run = logs.megatron_arguments(num_layers=24), logs.megatron(logs.steps([7.0] * 9), begin=logs.BEGIN + 99)
+    for planned, steps, restarts in ((2, 9, 0), (100, 11, 1)):
+        found = figures(tmp_path, head + logs.megatron(logs.steps([7.0] * 2), planned=planned) + head + run)
+        assert (len(found.log.track), len(found.timeline.restarts)) == (steps, restarts)
+
+
 def test_the_decimals_of_a_tiny_model_are_no_doubt(tmp_path: Path) -> None:
     settings = {"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "padded_vocab_size": 1024}
     head = logs.megatron_arguments(**settings, seq_length=2048, global_batch_size=2, world_size=1)
@@ -339,6 +347,19 @@ def test_hugging_face_trainer_and_what_is_made_of_it(tmp_path: Path) -> None:
     # without any count of steps there are none
     with pytest.raises(ChartgenError, match="no training steps"):
         figures(tmp_path, logs.text(["{'loss': 0.5, 'learning_rate': 8e-07, 'epoch': 0.64}"] * 3))
+
+
+def test_bars_that_are_not_of_training(tmp_path: Path) -> None:
+    """Data sets draw bars without a name before it; another launch may plan other steps."""
+    data = "\r  0%|          | 0/1 [00:00<?, ?it/s]\r100%|####| 1/1 [00:00<00:00, 363.74it/s]\n"
+    first = data + "".join(trainer(at, f"0{at}:30") for at in (1, 2, 3))
+    found = figures(tmp_path, first)
+    assert ([*found.log.track.numbers], found.planned) == ([1, 2, 3], 176)
+    evaluation = "\r 25%|##5       | 5/20 [00:05<00:15,  1.00it/s]\n{'eval_loss': 0.25, 'epoch': 0.64}\n"
+    again = "".join(trainer(at, f"0{at}:10") for at in (2, 3, 4)).replace("/176", "/180").replace(": 0.5", ": 0.4")
+    found = figures(tmp_path, first + evaluation + data + again)
+    assert ([*found.log.track.numbers], found.planned) == ([1, 2, 3, 2, 3, 4], 180)
+    assert [each.step for each in found.evaluations] == [3]
 
 
 def test_a_trainer_that_ends_between_two_logged_steps_has_none_left(tmp_path: Path) -> None:

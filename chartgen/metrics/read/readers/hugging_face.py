@@ -40,12 +40,13 @@ def open_reader() -> Reader:
 
 
 class TrainerReader:
-    """Keeps the bar of training, values that wait for it, and the last step with its time."""
+    """Keeps the bar of training, which is drawn before its values, values that wait for it, and the last step."""
 
     def __init__(self) -> None:
         self._bar: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
         self._beside = ("", "")
+        self._drawn: tuple[str, dict[str, str]] = ("", {})
         self._total = ""
         self._step, self._passed = -1, 0
         self._latest = (-1, 0)
@@ -57,8 +58,17 @@ class TrainerReader:
             return ()
         if batch := _BATCH.search(line):
             return (Setting("global_batch_size", batch[1].decode()),)
-        drawn = self._draws(line[prefix.size :])
+        if bar := _BAR.search(line[prefix.size :]):
+            number, total, passed = (group.decode() for group in bar.groups())
+            self._drawn = total, {"step": f"{number}/{total}", "elapsed_time": passed}
         pairs = {match[2]: match[4] or match[5] for match in _PAIR.finditer(line.decode(errors="replace"))}
+        if "loss" in pairs and self._drawn[0]:
+            self._total = self._drawn[0]  # data and evaluations have bars of their own
+        elif "eval_loss" in pairs:
+            self._drawn = ("", {})
+        drawn = bar is not None and self._drawn[0] == self._total
+        if self._drawn[0] == self._total:
+            self._bar = self._drawn[1]
         values = pairs.get("loss", ""), pairs.get("epoch", "")
         if drawn and not pairs:
             pairs, self._waiting = self._waiting, {}
@@ -68,17 +78,6 @@ class TrainerReader:
             self._waiting = pairs if values != self._beside else {}  # LLaMA-Factory prints them twice
             return ()
         return self._values({**self._bar, **pairs}, prefix.when)
-
-    def _draws(self, line: bytes) -> bool:
-        """Report whether a line draws the bar of training, which is the first one."""
-        bar = _BAR.search(line)
-        if bar is None:
-            return False
-        number, total, passed = (group.decode() for group in bar.groups())
-        self._total = self._total or total
-        if total == self._total:
-            self._bar = {"step": f"{number}/{total}", "elapsed_time": passed}
-        return total == self._total
 
     def _values(self, pairs: Mapping[str, str], when: float) -> Sequence[Event]:
         progress = next((pairs[name] for name in _STEPS if name in pairs), "")
