@@ -95,7 +95,7 @@ calibrate-model: $(CHARTGEN) ## fit the constants of `chartgen estimate` to the 
 	$(PROGRAM)/judge_speed.py $(MEASURED) | tail -n 7
 
 .PHONY: threats
-threats: $(RUNTIME) ## write the tests with the mark `threat` into the table of SECURITY.md
+threats: $(RUNTIME) ## write the tests with the mark `threat` into docs/reference/threats.md
 	$(PROGRAM)/threats.py
 
 .PHONY: pictures
@@ -103,7 +103,7 @@ pictures: $(CHARTGEN) ## draw the pictures of docs/explanation/how-it-works.md
 	$(PROGRAM)/pictures.py
 
 .PHONY: gallery
-gallery: $(CHARTGEN) ## plan every preset on every target again, for docs/reference/gallery.md (a minute)
+gallery: $(CHARTGEN) ## plan every preset on every target again, for docs/reference/gallery (a minute)
 	$(PROGRAM)/gallery_page.py
 
 .PHONY: packages

@@ -44,9 +44,9 @@ def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> N
         raise ChartgenError(Problem(f"cannot be written: {error.strerror}", path, hint=hint)) from None
 
 
-def checkout() -> Path | None:
-    """Return the root of the Git checkout around the working directory, whose author may be a stranger."""
-    here = Path.cwd()
+def checkout(path: Path | None = None) -> Path | None:
+    """Return the root of the Git checkout around a folder, by default the working one; a stranger may be its author."""
+    here = path.resolve() if path else Path.cwd()
     return next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
 
 

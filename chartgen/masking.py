@@ -55,8 +55,11 @@ PASSWORD = re.compile(
 # 40 hexadecimal digits can also be a commit, so the name decides.
 WANDB_KEY = re.compile(r"\b[0-9a-f]{40}\b")
 WANDB_NAME = re.compile(r"wandb|api[-_]?key", re.IGNORECASE)
-# Upper case only: configurations contain bos_token and similar names, which are not secrets.
-SECRET_NAME = re.compile(r"(?:.*_)?(?:TOKEN|PASSWORD|PASSWD|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)")
+# Upper case only: configurations contain bos_token and similar names, which are not secrets. The cluster token of etcd
+# is an identifier (etcd.io, --initial-cluster-token).
+SECRET_NAME = re.compile(
+    r"(?!.*INITIAL_CLUSTER_TOKEN)(?:.*_)?(?:TOKEN|PASSWORD|PASSWD|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)"
+)
 RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+=._-][A-Za-z0-9+/=._-]{15,}")
 
 # If masking too much does no harm, the other names also count in lower case.

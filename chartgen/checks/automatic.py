@@ -1,4 +1,4 @@
-"""What values leave to chartgen: layouts (the word `auto`, presets on other machines), and when a run saves."""
+"""What values leave to chartgen: layouts (the word `auto`, presets on other machines), and how a run survives."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from chartgen.checks.job import Job, job_of, value_at
 from chartgen.checks.layouts import CHOICES, Layout, can_estimate, layout_values, layouts_of, searched, works
 from chartgen.checks.memory_fit import Change, changed, is_uneven, nested_values
+from chartgen.checks.rules import judge
 from chartgen.checks.speed import JobSpeed, speed_of
 from chartgen.checks.training import chosen_grace, chosen_interval
 from chartgen.checks.values import check_values, effective_values
@@ -25,8 +26,8 @@ AUTO = "auto"
 # What a layout depends on: while it stays the same, an upgrade keeps the layout of the release.
 _BASIS = ("launcher", "nodes", "gpusPerNode", "machineType", "model", "sequenceLength", "precision", "batch.global")
 _MOST_GPUS = 16384
-# What is chosen where a run saves and its values leave it out, though the charts have a default.
-_LEFT_OUT = {"checkpoint.interval": chosen_interval, "run.gracePeriodSeconds": chosen_grace}
+# Machines from which on one waits for a lost one: 16 with 8 GPUs each lose one in 16 days (Llama 3's rate).
+_SPARED = 16
 FITTING = Rule(
     "layout-fits",
     "Where values or a preset leave the layout to chartgen, one must pass every check and fit into memory.",
@@ -44,7 +45,7 @@ class Decision:
         step_seconds: Estimated time of a step in the chosen layout; None if not known.
         reason: Why chartgen chose: the keys that are `auto`, or what the layout of the preset was.
         job: The job of the values, if it has been read.
-        saving: What the values leave out of how the run saves, with the numbers that were chosen.
+        saving: What the values leave out of how the run saves and survives, with the numbers that were chosen.
     """
 
     values: Values
@@ -63,7 +64,7 @@ class Decision:
 
 
 def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None) -> Decision:
-    """Choose what values leave open: the layout, the interval of checkpoints and the grace period of a run that saves.
+    """Choose what values leave open: the layout; interval of checkpoints, grace period and spares of a run that saves.
 
     The layout is the first of `chartgen fit`, among the keys that are `auto`. A preset keeps its own layout where that
     passes every check; elsewhere one is chosen, unless the user set sizes.
@@ -91,6 +92,23 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
         change = {key: number for key, number in chosen.items() if number not in (None, value_at(job.values, key))}
     values = replace(decision.values, data=nested_values(change, data))
     return replace(decision, values=values, job=changed(job, change), saving=change)
+
+
+def chosen_spares(job: Job) -> int | None:
+    """Return 1 for a large run whose image, rules and rack of NVLink leave room for a spare; else None."""
+    fabric = job.machine.fabric
+    leaves_rack = fabric.get("computeDomain") and job.nodes >= fabric.get("rack", 0)
+    if job.nodes < _SPARED or leaves_rack or not job.can("ft_launcher"):
+        return None
+    return 1 if len([*judge(changed(job, {"run.spares": 1}))]) == len([*judge(job)]) else None
+
+
+# What is chosen where a run saves and its values leave it out, though the charts have a default.
+_LEFT_OUT = {
+    "checkpoint.interval": chosen_interval,
+    "run.gracePeriodSeconds": chosen_grace,
+    "run.spares": chosen_spares,
+}
 
 
 def _with_layout(chart: Chart, values: Values, before: Mapping[str, Any] | None) -> Decision:

@@ -100,15 +100,15 @@ def searched(job: Job, choices: tuple[str, ...] = CHOICES) -> Iterator[Layout]:
     if not (_passes(_OF_THE_JOB, job) and _follows([rule for rule in rules if rule.key.startswith("{")], job)):
         return
     rules, own = _rules(job), layout_values(job)
-    for steps in ([own], *_candidates(job, choices)):
+    for number, steps in enumerate(([own], *_candidates(job, choices))):
         tried = ((each, changed(job, each)) for each in steps)
         found = next(
             ((each, it, share) for each, it in tried if (share := _share(it)) <= _limit(it) or each == own), None
         )
-        if found and (found[0] != own or steps == [own]):
-            change, candidate, share = found
+        if found and (found[0] != own or number == 0):
+            _, candidate, share = found
             if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate):
-                yield _layout(candidate, share, own=change == own)
+                yield _layout(candidate, share, own=number == 0)
 
 
 def _rules(job: Job) -> list[ValuesRule]:

@@ -30,11 +30,12 @@ class JobSpeed:
     Args:
         machine_type: The machine type.
         gpu: The GPU model.
-        gpus: GPUs of the run.
+        gpus: GPUs of the run that train.
         tokens_per_step: Tokens that one step trains.
         estimate: The figures; None without any.
         reason: Why it has none; empty otherwise.
         price: The user's price of one GPU for an hour; None = not given.
+        spares: GPUs of its spare machines, which cost the same.
     """
 
     target: str
@@ -45,6 +46,12 @@ class JobSpeed:
     estimate: Estimate | None
     reason: str = ""
     price: float | None = None
+    spares: int = 0
+
+    @property
+    def extra(self) -> str:
+        """Return a word for a price that includes spares; empty without."""
+        return " with spares" if self.spares else ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Budget:
     Args:
         tokens: The tokens.
         days: Days.
-        gpu_hours: Hours of all GPUs together.
+        gpu_hours: Hours of all GPUs together, those of spares too.
         cost: The price of these hours; None without a price.
         price: Price of one GPU for an hour; None if unknown.
         price_source: Where a list price is from, and of which month; empty for the user's own.
@@ -75,8 +82,9 @@ def speed_of(job: Job) -> JobSpeed:
     found = None if isinstance(run, str) else estimate_run(run)
     reason = run if isinstance(run, str) else "" if found else f"{job.machine.gpu} has no peak for {run.precision}"
     tokens = 0 if isinstance(run, str) else run.global_batch * run.sequence
-    price = _own_figures(job).get("price")
-    return JobSpeed(job.target.name, job.machine.name, job.machine.gpu, job.world, tokens, found, reason, price)
+    price, spares = _own_figures(job).get("price"), int(job.values["run"].get("spares") or 0) * job.gpus_per_node
+    machine = job.machine
+    return JobSpeed(job.target.name, machine.name, machine.gpu, job.world, tokens, found, reason, price, spares)
 
 
 def _own_figures(job: Job) -> Mapping[str, float]:
@@ -98,7 +106,7 @@ def budget_of(speed: JobSpeed, tokens: float, price: float | None = None) -> Bud
     seconds = speed.estimate.step_seconds.times(tokens / speed.tokens_per_step)
     listed = prices.list_price(speed.machine_type) if price is None else None
     rate = listed.price if listed else price
-    hours = seconds.times(speed.gpus / _HOUR)
+    hours = seconds.times((speed.gpus + speed.spares) / _HOUR)
     source = f"US dollars, list price of {listed.date}: {listed.source}" if listed else ""
     return Budget(tokens, seconds.times(1 / _DAY), hours, None if rate is None else hours.times(rate), rate, source)
 
@@ -116,7 +124,7 @@ def describe_speed(speed: JobSpeed, steps: int) -> str:
     if budget and budget.cost and budget.price:
         listed = prices.list_price(speed.machine_type) if budget.price_source else None
         source = f"list price of {listed.date}" if listed else "your price"
-        text += f", {range_text(budget.cost)} at {budget.price:g} for a GPU and hour, {source}"
+        text += f", {range_text(budget.cost)} at {budget.price:g} for a GPU and hour{speed.extra}, {source}"
     return text
 
 

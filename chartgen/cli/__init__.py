@@ -32,11 +32,16 @@ Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fi
 
 
 # Each command has a module of its name, so that a command does not import the others.
-_COMMANDS = (
-    *("build", "check", "diff", "doctor", "engines", "estimate", "exec", "fit", "history", "init", "install"),
-    *("lint", "list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
-    *("stacks", "status", "top", "uninstall", "upgrade", "wait", "why"),
-)
+GROUPS = {
+    "Choose": ("list", "show", "init", "estimate", "fit"),
+    "Check without a cluster": ("check", "render", "diff", "lint"),
+    "Rehearse": ("rehearse", "sandbox", "exec", "engines"),
+    "Run": ("doctor", "install", "upgrade", "rollback", "uninstall", "history"),
+    "Follow": ("status", "top", "wait", "logs", "shell", "why", "stacks"),
+    "Measure": ("metrics",),
+    "Extend": ("build", "new", "preset"),
+}
+_COMMANDS = tuple(sorted(name for names in GROUPS.values() for name in names))
 # New objects until Python looks for cycles among them, instead of 700: documents and pages of answers are thousands of
 # objects without a cycle, and to look at them again and again is up to half of the time to read them.
 _OBJECTS = 100_000
@@ -50,7 +55,7 @@ class _Group(click.Group):
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return sorted(_COMMANDS)  # not `list`, which is a module once that command is imported
+        return [*_COMMANDS]
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         """Return a command by its name."""
@@ -59,10 +64,11 @@ class _Group(click.Group):
         found = vars(import_module(f"chartgen.cli.{name}")).values()
         return next(each for each in found if isinstance(each, click.Command) and each.name == name)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each command does, read from its file: importing all of them takes five times as long."""
-        rows = [click.Command(name, help=_summary(name)) for name in _COMMANDS]
-        click.Group(commands=rows).format_commands(ctx, formatter)
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:9}", _summary(name)) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -95,7 +95,7 @@ def _show(speed: JobSpeed, budget: Budget | None) -> None:
     if speed.estimate is None:
         click.echo(f"  no estimate: {speed.reason}")
         return
-    for label, text in (*_figures(speed.estimate), *(_training(budget, speed.machine_type) if budget else ())):
+    for label, text in (*_figures(speed.estimate), *(_training(budget, speed) if budget else ())):
         click.echo(f"  {label:10} {text}")
 
 
@@ -111,14 +111,14 @@ def _figures(found: Estimate) -> Iterator[tuple[str, str]]:
     yield from (("wider", f"not measured: {what}") for what in found.unmeasured)
 
 
-def _training(budget: Budget, machine: str) -> Iterator[tuple[str, str]]:
+def _training(budget: Budget, speed: JobSpeed) -> Iterator[tuple[str, str]]:
     from chartgen.checks.speed import range_text
 
-    yield "training", f"{range_text(budget.days)} days, {range_text(budget.gpu_hours)} GPU hours"
+    yield "training", f"{range_text(budget.days)} days, {range_text(budget.gpu_hours)} GPU hours{speed.extra}"
     if budget.cost is None:
         from chartgen.data.prices import why_unpriced
 
-        yield "cost", f"no public price ({why_unpriced(machine) or 'unknown'}): give yours with --price"
+        yield "cost", f"no public price ({why_unpriced(speed.machine_type) or 'unknown'}): give yours with --price"
         return
     yield "cost", f"{range_text(budget.cost)} at {budget.price:g} for a GPU and hour"
     if budget.price_source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from chartgen.cli.output import note, show_plan
 from chartgen.cli.rollout import carry_out, confirm_losses, follow_options, show_preview, untouched
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
 
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
@@ -66,6 +67,7 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
     from concurrent.futures import ThreadPoolExecutor
 
+    from chartgen.errors import ChartgenError
     from chartgen.helm.manifests import render
     from chartgen.releases.rollout import check_existence
     from chartgen.releases.state import survey_release
@@ -74,24 +76,34 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     job = _named(options["job"], where, options["release"])
     chart = job.chart()
     given = _avoiding(chart, job.values, options["avoided"])
-    # an upgrade keeps files of the release, which is still to be read
-    judged = judged_values(chart, given) if action == "install" else None
-    with where.open() as (cluster, place), ThreadPoolExecutor(1) as pool:
+    rendering = judged = None
+    with ExitStack() as stack:
+        try:
+            cluster, place = stack.enter_context(where.open())
+        except ChartgenError:
+            if action == "install":
+                judged_values(chart, given)  # which needs no cluster to be wrong
+            raise
+        pool = stack.enter_context(ThreadPoolExecutor())
         shown = (options["release"], place.namespace)
-        # Helm renders while the cluster is read, and what judges the objects is loaded
-        rendering = pool.submit(render, chart, *shown, judged.values.data, cluster.version) if judged else None
         with untouched():
-            state = survey_release(cluster, *shown)
+            surveying = pool.submit(survey_release, cluster, *shown)
+            if action == "install":  # an upgrade keeps files of the release, which is still to be read
+                # Helm renders while values are checked, which changes few of them
+                rendering = pool.submit(render, chart, *shown, given.data, cluster.version)
+                judged = judged_values(chart, given)
+            state = surveying.result()
             if state.last or not options.get("or_install"):
                 check_existence(state, action)
-            if judged is None or rendering is None or state.last:  # sizes that chartgen chose stay
+            if judged is None or state.last:  # sizes that chartgen chose stay
                 chart, judged = _continued(job, chart, given, state.last, is_upgrade=action == "upgrade")
+            if rendering is None or judged.values.data != given.data:
                 rendering = pool.submit(render, chart, *shown, judged.values.data, cluster.version)
             judged.report()
-            values = judged.values
             action = action if state.last else "install"
+            values = judged.values
             rollout = _prepare(
-                cluster, place, chart, values, state, action=action, rendering=rendering, options=options
+                cluster, place, chart, values, state, action=action, rendering=rendering, pool=pool, options=options
             )
             if options["dry_run"]:
                 show_preview(rollout, options["output"])
@@ -161,6 +173,7 @@ def _prepare(
     *,
     action: str,
     rendering: Future[str],
+    pool: Executor,
     options: dict[str, Any],
 ) -> Rollout:
     from chartgen.composer.origin import Foreign, origin_of
@@ -170,19 +183,23 @@ def _prepare(
     from chartgen.releases.preflight import examine
     from chartgen.releases.rollout import prepare
 
-    release = options["release"]
-    if not options["dry_run"]:
-        load_runner()
+    shown = (options["release"], place.namespace)
     rendered = objects(rendering.result())
     # the meaning of third-party values is unknown, even if their keys have the same names
     is_ours = not isinstance(origin_of(chart), Foreign)
-    if is_ours and (plan := plan_objects(chart, values, rendered, release, place.namespace)):
+    if is_ours and (plan := plan_objects(chart, values, rendered, *shown)):
         show_plan(describe_plan(plan))
-    if options["force"]:
-        note("preflight of the cluster skipped (--force)")
+    examining = None if options["force"] else pool.submit(examine, cluster, chart, values, rendered, *shown)
+    preparing = pool.submit(
+        prepare, cluster, place, chart, shown[0], values.data, action=action, rendered=rendered, state=state
+    )
+    if not options["dry_run"]:
+        load_runner()
+    if examining:
+        _heed(examining.result())
     else:
-        _heed(examine(cluster, chart, values, rendered, release, place.namespace))
-    return prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered, state=state)
+        note("preflight of the cluster skipped (--force)")
+    return preparing.result()
 
 
 def _heed(diagnoses: list[Diagnosis]) -> None:

@@ -20,8 +20,9 @@ from chartgen.visible import one_line
 def why(places: tuple[str, ...], where: GivenPlace, output: str) -> None:
     """Show why a run ended or hangs: the first cause, its rank and machine, the lines that show it, what to do.
 
-    PATH is a log (gzip too), a dump of PyTorch's Flight Recorder, or a folder of both, from any cluster; the kernel's
-    logs and events may be among them. RELEASE is a release of the cluster. Exit 1 when the cause is unknown.
+    PATH is a log (gzip too; of a large one the last 64 MB are read), a dump of PyTorch's Flight Recorder, or a folder
+    of both, from any cluster; the kernel's logs and events may be among them. RELEASE is a release of the cluster.
+    Exit 1 when the cause is unknown.
 
     \b
     Examples:

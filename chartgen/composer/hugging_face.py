@@ -64,7 +64,14 @@ _OPTIONS = {
     "kv_lora_rank": "model.kv_lora_rank, with model.multi_latent_attention",
     "q_lora_rank": "model.q_lora_rank, with model.multi_latent_attention",
 }
-_MASKED = re.compile(r"For(?:MaskedLM|PreTraining)$")
+# Encoders alone or before a decoder, by family and by head (transformers v4.57.1, models/auto/modeling_auto.py).
+_ENCODERS = re.compile(
+    r"(?!.*decoder)(?:.*(?:bert|bart|(?<!gp)t5|xlm|electra|pegasus|marian|clip|siglip|vit|swin|dino|[bd]eit|2vec|wavlm)"
+    r"|(?:big_bird|canine|convnext|ernie(?:_m)?|esm|fnet|funnel|layoutlm|led|longformer|luke|m2m_100|mpnet|mvp"
+    r"|nystromformer|prophetnet|resnet|roformer|segformer|speech_to_text|switch_transformers|tapas|whisper)(?:v\d)?$)"
+)
+_HEADS = re.compile(r"For(?:Masked|PreTraining|NextSentence|CTC|Image|Audio|Video|Speech|Object|Semantic)")
+_OWN = "train it with its own program (launcher torchrun)"
 # What layers of a family have although config.json does not state it: modeling_*.py of transformers v4.57.1.
 _IMPLIED = (
     (re.compile(r"qwen2(?!_audio)"), "biases of query, key and value", "model.add_qkv_bias"),
@@ -131,6 +138,10 @@ def describe_model(path: Path, name: str) -> Described:
     inner = tuple([key for key in _TEXT if isinstance(around.get(key), dict)][:1])
     document = whole.part(inner)
     given = {**{key: around[key] for key in _SHARED if key in around}, **require_map(document, path.name)}
+    if _has_encoder(given):
+        message = "portable families predict the next token, without an encoder"
+        message = f"model_type {given.get('model_type', 'unknown')} has an encoder; {message}"
+        raise ChartgenError(document.problem(message, tuple({"model_type"} & given.keys()), _OWN))
     refuse([document.problem(message, (key,), _RECIPE) for key, message in _mixed(given)])
     sizes = {key: value for key in _KEYS if (value := _first(given, key)[1]) is not None}
     problems = [
@@ -152,12 +163,15 @@ def describe_model(path: Path, name: str) -> Described:
     return Described(model, left)
 
 
+def _has_encoder(given: dict[str, Plain]) -> bool:
+    """Report whether a model is an encoder, or has one before its decoder."""
+    stated = given.get("is_encoder_decoder") is True or "type_vocab_size" in given
+    family, heads = str(given.get("model_type")), map(str, _listed(given.get("architectures")))
+    return stated or bool(_ENCODERS.match(family)) or any(map(_HEADS.search, heads))
+
+
 def _mixed(given: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    """Yield each setting of another model than GPT, or that makes layers differ in kind or size, and why."""
-    if "type_vocab_size" in given or _MASKED.search(str((_listed(given.get("architectures")) or [""])[0])):
-        yield "model_type", f"{given.get('model_type')} is an encoder, and portable families predict the next token"
-    if given.get("is_encoder_decoder") is True:
-        yield "is_encoder_decoder", "is_encoder_decoder: portable families are decoders alone"
+    """Yield each setting that makes layers differ in kind or size, and why."""
     for key, value in given.items():
         kinds = {*map(str, value)} - _ATTENTION if key == "layer_types" and isinstance(value, list) else value
         if key in _SIZES and isinstance(value, list):

@@ -21,6 +21,7 @@ MOST_FILES = 20_000
 # Files that Helm reads besides templates. Helm converts bytes that are not text, and no rule has checked the result.
 _TEXTS = frozenset({"Chart.yaml", "values.yaml", SCHEMA_FILE, "requirements.yaml"})
 _PART = re.compile(r"(?:charts/[^/]+/)*")  # of a subchart, which may itself be called crds
+LINK_OUT = ("is a link out of the chart", "replace the link by a copy")
 _CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
 
 
@@ -153,7 +154,7 @@ def file_fault(file: Path, root: Path | None) -> tuple[str, str] | None:
         if not real.exists():
             return "is a link to nothing", "remove it"
         if root and not real.is_relative_to(root):
-            return "is a link out of the chart", "replace the link by a copy"
+            return LINK_OUT
     if not file.is_file():
         return None if file.is_dir() else ("is neither a file nor a folder", "remove it")
     if (size := file.stat().st_size) > LARGEST_FILE:

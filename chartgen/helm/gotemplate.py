@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,14 +36,16 @@ class Action(NamedTuple):
     word: str
 
 
-def actions(text: str) -> Iterator[Action]:
-    """Yield all actions of a text in order."""
-    line, last = 1, 0
+@lru_cache(maxsize=8)  # several functions ask for those of one text
+def actions(text: str) -> tuple[Action, ...]:
+    """Return all actions of a text in order."""
+    line, last, found = 1, 0, []
     for start, end in _spans(text):
         line += text.count("\n", last, start)
         last = start
         action = text[start:end]
-        yield Action(action, start, line, start - text.rfind("\n", 0, start), _control_word(action))
+        found.append(Action(action, start, line, start - text.rfind("\n", 0, start), _control_word(action)))
+    return tuple(found)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
@@ -67,12 +70,12 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         yield start, at
 
 
-def _replaced(text: str, replace: Callable[[str], str]) -> str:
+def _replaced(text: str, replace: Callable[[Action], str]) -> str:
     """Replace each action of a text."""
     parts, last = [], 0
-    for start, end in _spans(text):
-        parts += [text[last:start], replace(text[start:end])]
-        last = end
+    for action in actions(text):
+        parts += [text[last : action.start], replace(action)]
+        last = action.start + len(action.text)
     return "".join((*parts, text[last:]))
 
 
@@ -88,6 +91,7 @@ def _control_word(action: str) -> str:
     return "comment" if word == "/*" else "assign" if word.endswith("=") else ""
 
 
+@lru_cache(maxsize=8)
 def mask(text: str) -> str:
     """Replace actions so that the rest parses as YAML; every line keeps its number.
 
@@ -97,12 +101,11 @@ def mask(text: str) -> str:
     """
     count = 0
 
-    def replace(action: str) -> str:
+    def replace(action: Action) -> str:
         nonlocal count
         count += 1
-        word = _control_word(action)
-        mark = f"_go{count}_" if not word else {"else": "e", "end": "n"}.get(word, "")
-        return f"\0{mark}\0" + "\n" * action.count("\n")
+        mark = {"": f"_go{count}_", "else": "e", "end": "n"}.get(action.word, "")
+        return f"\0{mark}\0" + "\n" * action.text.count("\n")
 
     lines = []
     for line in _replaced(text, replace).split("\n"):
@@ -147,7 +150,7 @@ def check_blocks(text: str, path: Path | str) -> list[Problem]:
 
 
 def _unclosed_braces(text: str, path: Path | str) -> list[Problem]:
-    rest = _replaced(text, lambda action: "\n" * action.count("\n"))
+    rest = _replaced(text, lambda action: "\n" * action.text.count("\n"))
     return [
         Problem("'{{' without '}}'", path, number, line.index("{{") + 1, "close the action")
         for number, line in enumerate(rest.split("\n"), 1)

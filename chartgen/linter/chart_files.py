@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import posixpath
 import re
 import tarfile
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chartgen.errors import Problem
-from chartgen.findings import Finding
+from chartgen.files import checkout
+from chartgen.findings import NOT_RENDERED, Finding
 from chartgen.helm.chart import Chart
-from chartgen.helm.chart_folder import read_folder
+from chartgen.helm.chart_folder import LINK_OUT, read_folder
 from chartgen.helm.packages import UNREADABLE
 from chartgen.helm.schema import SCHEMA_FILE
 
@@ -35,6 +37,7 @@ class FolderChart(NamedTuple):
         schemas: Further schemas that Helm may apply: those of packaged subcharts, and those that a
             third-party `.helmignore` excludes by lint's reading.
         crds: Objects that Helm installs without rendering, `crds/` of the chart and of its subcharts, path -> text.
+        packaged: Templates of packaged subcharts that have the word `lookup`, by the path of an unpacked subchart.
     """
 
     chart: Chart
@@ -43,6 +46,7 @@ class FolderChart(NamedTuple):
     data: dict[str, bytes]
     schemas: dict[str, str]
     crds: dict[str, str]
+    packaged: dict[str, str]
 
 
 def read_chart(path: Path) -> FolderChart:
@@ -52,20 +56,31 @@ def read_chart(path: Path) -> FolderChart:
         ChartgenError: The folder is not a chart.
     """
     read = read_folder(path)
-    findings, schemas = [Finding("chart-files", problem) for problem in read.problems], read.schemas
+    findings, schemas = [_fault(path, problem) for problem in read.problems], read.schemas
+    packaged = Archives({}, {}, {}, [])
     crds = {name: text for name, text in read.texts.items() if is_crd(name)}
     if not findings:
         packaged = read_archives(path)
         findings, schemas, crds = packaged.findings, schemas | packaged.schemas, crds | packaged.crds
     data = {name: content for name, content in read.data.items() if not name.startswith("charts/")}
-    return FolderChart(Chart(read.name, read.texts), findings, read.digest, data, schemas, crds)
+    return FolderChart(Chart(read.name, read.texts), findings, read.digest, data, schemas, crds, packaged.templates)
+
+
+def _fault(chart: Path, problem: Problem) -> Finding:
+    """Return the finding of a fault; Helm follows a link to another folder of the checkout, which lint must not."""
+    root, real = checkout(chart), Path(os.path.realpath(chart / str(problem.path)))
+    if problem.message == LINK_OUT[0] and root and real.is_relative_to(root):
+        hint = "lint the package, helm package follows the link; or replace it by a copy"
+        return Finding(NOT_RENDERED, problem._replace(hint=hint), "unchecked")
+    return Finding("chart-files", problem)
 
 
 # All subcharts of a chart together; Helm applies the limit to each (pkg/chart/loader/archive), and reads them all.
 LARGEST = 100 * 1024 * 1024
 _DEEPEST = 10  # nested archives; `helm package` writes none, other tools one level
 # helm.sh/helm/v4 pkg/chart/v2: CRDObjects, hasManifestExtension; the folder of an archive lies between.
-_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.+\.(?:ya?ml|json)", re.DOTALL)
+_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.*\.(?i:ya?ml|json)", re.DOTALL)
+_ARCHIVE = re.compile(r"[^/]+\.tgz/")
 _COMMENT = "comment"  # pax header that `git archive` writes for all members
 
 
@@ -75,10 +90,12 @@ class Archives(NamedTuple):
     Args:
         schemas: Path in the chart, followed by the path in the archive -> text of a schema.
         crds: The same of the objects that Helm installs without rendering.
+        templates: Those with the word `lookup`, by the path of an unpacked subchart.
     """
 
     schemas: dict[str, str]
     crds: dict[str, str]
+    templates: dict[str, str]
     findings: list[Finding]
 
 
@@ -93,7 +110,7 @@ def is_crd(path: str) -> bool:
 
 def read_archives(folder: Path) -> Archives:
     """Read the packaged subcharts of a chart's folder and of its subcharts, up to the limits."""
-    read = Archives({}, {}, [])
+    read = Archives({}, {}, {}, [])
     room = LARGEST
     for path in sorted(folder.rglob("charts/*.tgz")):
         name = path.relative_to(folder).as_posix()
@@ -136,6 +153,8 @@ def _read(packed: bytes, name: str, read: Archives, room: int, depth: int = 1) -
         elif file == SCHEMA_FILE or is_crd(whole):
             texts = read.schemas if file == SCHEMA_FILE else read.crds
             texts[whole] = content.decode("utf-8", "replace").removeprefix("\ufeff")
+        elif "templates/" in path and b"lookup" in content:
+            read.templates[_ARCHIVE.sub("", whole)] = content.decode("utf-8", "replace")
     return room
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import TypeAlias
 
@@ -45,9 +45,9 @@ def banned_in(template: str) -> Iterator[tuple[int, str]]:
             yield action.line + code.count("\n", 0, match.start()), match[0]
 
 
-def lookups(chart: Chart) -> set[str]:
-    """Return the templates of a chart, and of unpacked subcharts, that may ask a cluster for objects."""
-    texts = {path: text for path, text in chart.files.items() if "templates/" in path and "lookup" in text}
+def lookups(files: Mapping[str, str]) -> set[str]:
+    """Return the templates of a chart, and of its subcharts, that may ask a cluster for objects."""
+    texts = {path: text for path, text in files.items() if "templates/" in path and "lookup" in text}
     return {path for path, text in texts.items() if any(name == "lookup" for _, name in banned_in(text))}
 
 
@@ -88,13 +88,14 @@ def asks_for_upgrade(chart: Chart) -> bool:
     return any("templates/" in path and _ASKS.search(text) for path, text in chart.files.items())
 
 
-def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest], when: str) -> Iterator[Finding]:
+def differences(
+    chart: Chart, keeping: Collection[str], one: Sequence[Manifest], other: Sequence[Manifest], when: str
+) -> Iterator[Finding]:
     """Report each object that differs between two renders of the same values.
 
     Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it. An upgrade in a
-    cluster may keep what a template finds with `lookup`: such templates are left out.
+    cluster may keep what a template finds with `lookup`: such templates, `keeping`, are left out.
     """
-    keeping = lookups(chart)
     shared = {*map(_key, one)} & {*map(_key, other)}
     ours, theirs = _keyed(one, shared), _keyed(other, shared)
     for key in dict.fromkeys((*ours, *theirs)):

@@ -11,6 +11,7 @@ from pathlib import Path
 from chartgen.errors import Problem
 from chartgen.findings import LEFT_OUT, Finding
 from chartgen.helm.chart_folder import Ignored, ignored_by
+from chartgen.linter.chart_files import is_crd
 
 _MOST = 50_000  # folders that are searched; a repository of Kubernetes has about 6,000
 _PRESETS = "values"
@@ -72,7 +73,9 @@ def _ignores(ignored: Ignored, whole: Path, subchart: Path, ends: float) -> bool
     """Report whether a `.helmignore` keeps Helm from reading a subchart or objects of it, or may, without time left."""
     if whole == subchart or not ignored.patterns:
         return False
-    inner = (file for name in ("templates", "crds") for file in (subchart / name).rglob("*"))
+    found = (file for name in ("templates", "crds") for file in (subchart / name).rglob("*"))
+    # of hidden files, such as .gitkeep, Helm takes manifests alone, from crds/
+    inner = (file for file in found if file.name[:1] != "." or is_crd(f"crds/{file.name}"))
     return any(
         time.monotonic() > ends or ignored(file.relative_to(whole).as_posix(), folder=file.is_dir())
         for each in (subchart / "Chart.yaml", *inner)

@@ -14,7 +14,16 @@ from chartgen.data.api_schemas import kubernetes_groups, kubernetes_versions
 from chartgen.errors import did_you_mean, is_slip
 from chartgen.findings import PartProblem
 from chartgen.kube.controllers import group_of
-from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE, Object, is_template, metadata, pods, texts
+from chartgen.kube.manifest_walk import (
+    LINT_NAMESPACE,
+    LINT_RELEASE,
+    Object,
+    is_template,
+    items,
+    metadata,
+    pods,
+    texts,
+)
 from chartgen.kube.references import OF_KINDS, OF_PODS, Reference, references
 
 
@@ -32,7 +41,9 @@ def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
     """A name of an account, role, Service, ConfigMap, Secret, claim or workload of the release, and a key, exists.
 
     Counted are names that begin with the release's name, or are one slip from the name of an object of the release.
-    Names that another text of the release has, such as the arguments of a job that makes a Secret, are trusted.
+    Names that another text of the release has, such as the arguments of a job that makes a Secret, are trusted. If
+    a role of the release may write the ConfigMap or Secret, its workloads may make it, or its key, as they run: only
+    slips count.
     """
     found = list(_references(things))
     by_name = {(str(each.get("kind")), str(metadata(each).get("name"))): each for each in things}
@@ -40,17 +51,32 @@ def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
     for number, reference in found:
         named = by_name.get((reference.kind, reference.name))
         if named is not None:
-            yield from (Wired(number, lacking) for lacking in _lacking(reference, named))
+            lacking = _lacking(reference, named, is_written=release.writes(reference))
+            yield from (Wired(number, each) for each in lacking)
         elif release.owns(reference, [name for kind, name in by_name if kind == reference.kind]):
             hint = did_you_mean(reference.name, [name for kind, name in by_name if kind == reference.kind])
             message = f"names {reference.kind} {reference.name}, which the release does not contain"
             yield Wired(number, PartProblem(message, hint, reference.at))
 
 
+def may_write(thing: Object, resources: frozenset[str], name: str = "") -> bool:
+    """Report whether an object is a role that may create or change any of some resources, or the one of a name."""
+    return thing.get("kind") in ("Role", "ClusterRole") and any(
+        _WRITES.intersection(rule.get("verbs") or ())
+        and resources.intersection(rule.get("resources") or ())
+        and (not name or name in (rule.get("resourceNames") or (name,)))
+        for _, rule in items(thing, "rules")
+    )
+
+
+_WRITES = frozenset(("create", "update", "patch", "*"))
+
+
 class _Texts:
     """The texts of a release beside its references, which show what else makes an object."""
 
     def __init__(self, things: Sequence[Object], found: Sequence[tuple[int, Reference]]) -> None:
+        self.things = things
         places = {(number, reference.at) for number, reference in found}
         self.others = "\n".join(
             text
@@ -70,15 +96,25 @@ class _Texts:
         spoken = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self.others)
         if (spoken and name != LINT_RELEASE) or name.startswith(self.operated):
             return False
+        if any(is_slip(name, each, _SHORTEST) for each in names):
+            return True
         ours = bool(names) and re.match(rf"{LINT_RELEASE}(-|\Z)", name)
-        return bool(ours) or any(is_slip(name, each, _SHORTEST) for each in names)
+        return bool(ours) and not self.writes(reference)
+
+    def writes(self, reference: Reference) -> bool:
+        """Report whether a workload of the release may make the ConfigMap or Secret that a reference names."""
+        resources = frozenset((f"{reference.kind.lower()}s", "*"))
+        return reference.kind in ("ConfigMap", "Secret") and any(
+            may_write(each, resources, reference.name) for each in self.things
+        )
 
 
-def _lacking(reference: Reference, found: Object) -> Iterator[PartProblem]:
+def _lacking(reference: Reference, found: Object, *, is_written: bool) -> Iterator[PartProblem]:
     """Report a key that an object of the release lacks; an object without data is filled by something else."""
     known = _keys(found)
     for at, key in reference.keys if known else ():
-        if key not in known:
+        slip = any(is_slip(str(key), str(each), _SHORTEST) for each in known)
+        if key not in known and (slip or not is_written):
             hint = did_you_mean(str(key), [each for each in known if isinstance(each, str)])
             message = f"names {key} of {reference.kind} {reference.name}, which has no such {at[-1]}"
             yield PartProblem(message, hint, at)

@@ -22,8 +22,10 @@ from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE
 
 # Release and namespace in findings, whatever names the templates saw.
 NAMES = (LINT_RELEASE, LINT_NAMESPACE)
-# Helm's messages when a chart's own `fail`, `required` or schema rejects values.
+# Helm's messages when a chart's own `fail`, `required` or schema rejects values; then where a chart without
+# values.yaml reads one.
 _ASKS = ("execution error at (", "meet the specifications of the schema")
+_ASKS_FOR_ALL = (*_ASKS, "nil pointer evaluating")
 _HELM_LINE = re.compile(r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)", re.DOTALL)
 _OLD = " is deprecated in v"
 # Templates that include each other repeat this a thousand times before the relevant sentence.
@@ -156,7 +158,8 @@ class Renderer:
             raise
         except ChartgenError as error:
             output = error.stderr if isinstance(error, HelmError) else ""
-            return RefusedRender(preset, tuple(error.problems), any(words in output for words in _ASKS))
+            asks = _ASKS if preset.name or (self.folder / "values.yaml").exists() else _ASKS_FOR_ALL
+            return RefusedRender(preset, tuple(error.problems), any(words in output for words in asks))
 
     def _run(self, command: Sequence[str], values: dict[str, Plain], kubernetes: str, *words: str) -> str:
         """Run Helm on the folder: by its absolute path and behind `--`, so that no name is parsed as a flag."""

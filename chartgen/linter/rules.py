@@ -98,8 +98,8 @@ STEP_RULES = (
     ),
     Rule(
         NOT_RENDERED,
-        "The chart asks its user for values, or includes templates of subcharts that are not in charts/: nothing was "
-        "rendered, and so nothing of what it installs was checked.",
+        "The chart asks its user for values, includes templates of subcharts that are not in charts/, or has a link to "
+        "another folder of the checkout: nothing was rendered, and so nothing of what it installs was checked.",
         f"give values with -f, or keep some in ci/*-values.yaml; or {DEPENDENCIES.remedy}",
         severity="unchecked",
     ),

@@ -208,7 +208,7 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
     read = read_chart(path)
     subject = replace(_subject(identified(read.chart, settings.library), settings), folder=path)
     subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data, schemas=read.schemas)
-    subject = replace(subject, crds=read.crds)
+    subject = replace(subject, crds=read.crds, packaged=read.packaged)
     if not subject.presets and not subject.faults:  # the values files of chart-testing
         files = {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
         subject = replace(subject, presets=files)

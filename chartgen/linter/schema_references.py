@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from chartgen.errors import Problem
@@ -39,9 +40,10 @@ def foreign_references(schemas: Mapping[str, str]) -> Iterator[Finding]:
             problem = Problem(f"cannot be read as JSON: {error}"[:200], path, 1, hint="correct the file")
             yield Finding(FOREIGN.id, problem)
             continue
-        for reference in found:
+        for _, (reference, *more) in groupby(found, lambda each: each.partition("#")[0]):
             line = text.count("\n", 0, max(text.find(json.dumps(reference)), 0)) + 1
-            message = f"refers to {reference[:200]}, which whoever renders the chart may fetch; the schema is not used"
+            name = f"{reference[:200]}{f' and {len(more)} other parts' if more else ''}"
+            message = f"refers to {name}, which whoever renders the chart may fetch; the schema is not used"
             yield Finding(FOREIGN.id, Problem(message, path, line, hint=_HINT))
 
 

@@ -73,6 +73,7 @@ class Subject:
         data: Its binary files, path -> bytes.
         schemas: Schemas that are not among its text files, path -> text.
         crds: Objects that Helm installs without rendering, path -> text.
+        packaged: Templates of packaged subcharts that may call `lookup`, path -> text.
     """
 
     chart: Chart
@@ -85,6 +86,7 @@ class Subject:
     data: Mapping[str, bytes] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
     crds: Mapping[str, str] = field(default_factory=dict)
+    packaged: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     renderer = replace(renderer, names=drawn_names(chart))
     known = kubernetes_versions(str(head_of(chart).get("kubeVersion", "")))
     versions = subject.versions or list(dict.fromkeys((known[0], known[-1])))
-    work = _Work(chart, renderer, versions, missing)
+    work = _Work(chart, renderer, versions, missing, lookups({**subject.packaged, **chart.files}))
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
     done.add("secrets", lambda: [*rendered_tokens(chart), *printing_files(chart)])
@@ -252,10 +254,12 @@ class _Started(NamedTuple):
 class _Work:
     """Helm's tasks for one chart without its missing dependencies, and their results."""
 
-    def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
+    def __init__(
+        self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str], keeping: set[str]
+    ) -> None:
         self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
         self.is_library = head_of(chart).get("type") == "library"
-        self.asks_cluster = bool(lookups(chart))
+        self.keeping = keeping
         self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
 
@@ -277,10 +281,18 @@ class _Work:
         )
 
     def linted(self) -> Iterator[Finding]:
-        """Return the findings of `helm lint`, except those that a missing dependency explains."""
-        for preset, _, lint, _ in self.started:
+        """Return the findings of `helm lint`, except those that a missing dependency or value explains.
+
+        Where `required` refuses a value, `helm lint` renders on with an empty one.
+        """
+        for preset, _, lint, running in self.started:
             found = [] if lint is None or self._is_replaced(preset) else lint.result()
-            yield from (finding for finding in found if not needs_missing(finding.problem.message, self.missing))
+            answers = [each.result() for each in running] if found else []
+            asks = any(isinstance(each, RefusedRender) and each.asks for each in answers)
+            for finding in found:
+                is_rendered = str(finding.problem.path).startswith("templates/")
+                if not (needs_missing(finding.problem.message, self.missing) or (asks and is_rendered)):
+                    yield finding
 
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""
@@ -295,7 +307,7 @@ class _Work:
             if made and is_compared:
                 yield from self._compared(made, preset)
         asks = not _is_ours(self.chart)
-        yield from unrendered_findings(refused, self.missing, asks=asks, cluster=self.asks_cluster)
+        yield from unrendered_findings(refused, self.missing, asks=asks, cluster=bool(self.keeping))
         yield from about_missing(self.chart, self.missing, rendered=self.is_library or bool(self.renderings))
 
     def _is_replaced(self, preset: Preset) -> bool:
@@ -317,7 +329,7 @@ class _Work:
             second = template.result()
             if isinstance(second, Rendering) and second.text != last.text:
                 with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
-                    yield from differences(self.chart, last.manifests, second.manifests, when)
+                    yield from differences(self.chart, self.keeping, last.manifests, second.manifests, when)
 
 
 def _is_ours(chart: Chart) -> bool:

@@ -22,7 +22,7 @@ from chartgen.kube.manifest_walk import (
     pods,
     repeated,
 )
-from chartgen.linter.references import Wired, names_are_in_the_release
+from chartgen.linter.references import Wired, may_write, names_are_in_the_release
 
 
 def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
@@ -45,7 +45,7 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
     templates = [template for thing in things for template in _templates(thing)]
     domains = {domain for thing in things for domain in _domains(group_of(str(thing.get("apiVersion"))))}
     names = {name for labels, _ in templates for name in labels}
-    foreign = any(_may_make_pods(thing) for thing in things)
+    foreign = any(may_write(thing, _WORKLOADS) for thing in things)
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
         shared = thing.get("kind") in ("Service", "NetworkPolicy")
@@ -187,14 +187,6 @@ def _selector(thing: Object) -> tuple[Keys, Object]:
     return (("spec", key), labels) if ours else ((), {})
 
 
-def _may_make_pods(thing: Object) -> bool:
-    """Report whether an object is a role that may create pods, or workloads, or change the labels of pods."""
-    return thing.get("kind") in ("Role", "ClusterRole") and any(
-        _WRITES.intersection(rule.get("verbs") or ()) and _WORKLOADS.intersection(rule.get("resources") or ())
-        for _, rule in items(thing, "rules")
-    )
-
-
 def _domains(group: str) -> Iterator[str]:
     """Yield the domains in which the operator of an API group labels pods; none for groups of Kubernetes itself."""
     if "." not in group or group.endswith(_KUBERNETES):
@@ -212,7 +204,6 @@ def _operated(wanted: Object, domains: Iterable[str]) -> bool:
     )
 
 
-_WRITES = frozenset(("create", "update", "patch", "*"))
 _WORKLOADS = frozenset(("pods", "replicasets", "deployments", "daemonsets", "statefulsets", "jobs", "*"))
 # Groups of Kubernetes itself; CRDs of its projects are in x-k8s.io.
 _KUBERNETES = (".kubernetes.io", ".k8s.io")

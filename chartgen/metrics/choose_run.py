@@ -12,6 +12,7 @@ from chartgen.errors import Problem, UsageError
 from chartgen.metrics.figures.facts import FigureNote, facts_of, join_facts
 from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
 from chartgen.metrics.read.log import EPOCH, Log
+from chartgen.metrics.read.track import Attempt
 
 # The start of a run: index of its first step, index of its first configuration, its settings.
 _Run: TypeAlias = tuple[int, int, Mapping[str, str]]
@@ -48,13 +49,13 @@ def count_runs(log: Log) -> int:
     return len(_runs(log))
 
 
-def _is_fresh(log: Log, begin: int) -> bool:
+def _is_fresh(log: Log, attempt: Attempt) -> bool:
     """Report whether the steps start from the first one after all planned steps.
 
     Logs of torchtitan contain neither these nor a configuration, so every start without a checkpoint is a new run.
     """
-    numbers, planned = log.track.numbers, log.track.planned
-    done = numbers[begin - 1] >= planned - 1 if planned else log.track.family == "torchtitan"
+    numbers, begin = log.track.numbers, attempt.begin
+    done = numbers[begin - 1] >= attempt.before - 1 if attempt.before else log.track.family == "torchtitan"
     return begin > 0 and numbers[begin] <= 1 and done
 
 
@@ -70,7 +71,7 @@ def _runs(log: Log) -> list[_Run]:
         fresh = attempt.section in log.fresh and attempt.section > section
         if (
             fresh
-            or _is_fresh(log, attempt.begin)
+            or _is_fresh(log, attempt)
             or join_facts([("then", facts_of(settings)), ("now", facts_of(own))]).notices
         ):
             runs.append((attempt.begin, attempt.section, own))

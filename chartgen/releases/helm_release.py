@@ -93,7 +93,7 @@ def install(
         ChartgenError: The release exists, or for an upgrade does not, or Helm, the chart or the cluster rejects it.
         MissingToolError: Helm or the cluster is missing.
     """
-    return _apply(["install", *_method(chart, place)], chart, name, values, place, description)
+    return _apply(["install"], chart, name, values, place, description)
 
 
 def upgrade(
@@ -104,10 +104,14 @@ def upgrade(
     return _apply(["upgrade", "--reset-values"], chart, name, values, place, description)
 
 
-def _method(chart: Chart, place: Place) -> list[str]:
-    """Return Helm 4's flag for a chart that must not be applied server-side; upgrades do as the install did."""
-    client_side = annotations_of(chart).get(APPLY) == CLIENT_SIDE
-    return ["--server-side=false"] if client_side and _helm(place).version >= _SERVER_SIDE else []
+def _method(action: str, chart: Chart, place: Place) -> list[str]:
+    """Return Helm 4's flag for how a chart is applied; upgrades do as the install did."""
+    if _helm(place).version < _SERVER_SIDE:
+        return []
+    if annotations_of(chart).get(APPLY) == CLIENT_SIDE:
+        return ["--server-side=false"] if action == "install" else []
+    # the API server validates what it applies: Helm need not read all schemas for it, a quarter of its work
+    return ["--disable-openapi-validation"]
 
 
 def uninstall(name: str, place: Place = Place()) -> None:
@@ -140,8 +144,9 @@ def _apply(
     command: list[str], chart: Chart, name: str, values: dict[str, Plain], place: Place, description: str
 ) -> Release:
     check_name(name)
+    command = [*command, *_method(command[0], chart, place)]
     if description:
-        command = [*command, "--description", description]
+        command += ["--description", description]
     with written_chart(chart) as folder:
         arguments = [*command, name, str(folder), "--namespace", place.namespace, "--values", "-", "--output", "json"]
         try:

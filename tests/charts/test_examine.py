@@ -191,6 +191,14 @@ def test_a_machine_without_nvidia_smi_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
+def test_what_nvidia_smi_prints_need_not_be_utf_8(tmp_path: Path) -> None:
+    odd = machine(tmp_path, SOUND)
+    odd.program("nvidia-smi", "sys.stdout.buffer.write(b'caf\\xe9')\nsys.exit(15)")
+    code, log = odd.finish(run(*TWO), {"NODE_RANK": "1"}, rank=1)
+    assert (code, "nvidia-smi failed with 15: caf\ufffd" in log) == (UNFIT, True), log
+
+
+@pytest.mark.helm
 @pytest.mark.parametrize("sets", [("nodes=1",), ("run.examine=off",)])
 def test_nothing_is_examined(sets: tuple[str, ...]) -> None:
     assert "examine" not in str(one("ConfigMap", run(*TWO, *sets)))

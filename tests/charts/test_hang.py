@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,34 @@ def test_before_its_first_step_a_program_may_take_its_time(tmp_path: Path) -> No
     assert "no step for" not in log
 
 
-def watch(folder: Path, own: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def test_a_run_whose_first_step_never_comes_ends_too(tmp_path: Path) -> None:
+    found = made(stepLine="no line of the program")
+    code, log = finish(tmp_path, found, HANG_SECONDS="1", FIRST_STEP_SECONDS="2", HANGS="01")
+    assert code == 75, log
+    assert log.count("in all_reduce_that_never_ends") == 2, log
+    assert sorted(box.name for box in tmp_path.rglob("blackbox/rank-*.log")) == ["rank-0.log", "rank-1.log"]
+
+
+@pytest.mark.parametrize(
+    ("other", "code"),
+    [("print(' iteration 1/ 9', flush=True)", 0), ("", 75), (None, 0)],
+    ids=["another rank prints steps", "none does", "storage of its own"],
+)
+def test_a_rank_without_steps_is_ended_only_if_no_rank_has_any(tmp_path: Path, other: str | None, code: int) -> None:
+    """Rank 0 of two machines prints none, and an earlier attempt left its file."""
+    (tmp_path / "starting").mkdir()
+    (tmp_path / "starting/0").touch()
+    first = {"LOCAL_RANK": "0", "NNODES": "2", "HANG_SECONDS": "", "FIRST_STEP_SECONDS": "4"}
+    path = f"import pathlib, time; there = pathlib.Path({str(tmp_path / 'there')!r})\n"
+    other = None if other is None else f"{path}while not there.exists(): time.sleep(0.05)\n{other}"
+    with ThreadPoolExecutor() as pool:
+        silent = pool.submit(watch, tmp_path, f"{path}there.touch(); time.sleep(6)", **first, RANK="0")
+        if other is not None:
+            assert pool.submit(watch, tmp_path, other, **first, RANK="8").result().returncode == 0
+        assert silent.result().returncode == code, silent.result().stdout
+
+
+def watch(folder: Path, own: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[bytes]:
     """Run a program below the watch, which waits a fifth of a second for its next step."""
     program = folder / "watch.py"
     program.write_text(one("ConfigMap", made())["data"]["watch.py"])
@@ -109,6 +137,7 @@ def watch(folder: Path, own: str, *arguments: str) -> subprocess.CompletedProces
         "STEP_LINE": "",
         "GRACE_SECONDS": "30",
         "RUN_DIRECTORY": str(folder),
+        **more,
     }
     (folder / "ranks").mkdir(exist_ok=True)
     argv = [sys.executable, str(program), f"{folder}/ranks", sys.executable, "-c", own, *arguments]
@@ -206,6 +235,16 @@ def test_a_failed_rank_leaves_a_black_box_that_why_reads(tmp_path: Path) -> None
 def test_a_rank_that_succeeds_leaves_none(tmp_path: Path) -> None:
     assert finish(tmp_path, made(), HANGS="")[0] == 0
     assert not list(tmp_path.rglob("blackbox"))
+
+
+@pytest.mark.parametrize(("local", "boxes"), [("0", ["rank-0.log"]), ("1", [])])
+def test_each_machine_that_is_stopped_leaves_one(tmp_path: Path, local: str, boxes: list[str]) -> None:
+    """The controller ends it when another machine has failed, and its log goes with its pod."""
+    own = "import os, time; print('the last line', flush=True); os.kill(os.getppid(), 15); time.sleep(60)"
+    assert watch(tmp_path, own, LOCAL_RANK=local, RANK=local).returncode == 143
+    found = sorted(tmp_path.rglob("rank-*.log"))
+    assert [each.name for each in found] == boxes
+    assert all("the last line" in each.read_text() and "exit code 143" in each.read_text() for each in found)
 
 
 def test_a_black_box_is_small(tmp_path: Path) -> None:

@@ -85,7 +85,9 @@ def test_portable_values_reach_their_sections_with_dtensor() -> None:
         "max_val_samples": 128,
     }
     directory = "/outputs/ml/my-run"
-    assert found["checkpointing"] == {"enabled": True, "checkpoint_dir": f"{directory}/checkpoints", "save_period": 7}
+    saved = {"enabled": True, "checkpoint_dir": f"{directory}/checkpoints", "save_period": 7}
+    assert found["checkpointing"] == saved
+    assert settings(*ALL, "checkpoint.keep=3")["checkpointing"] == {**saved, "keep_top_k": 3}
     name = found["logger"]["wandb"]["name"]
     assert found["logger"] == {
         "log_dir": f"{directory}/{name.rpartition('-')[2]}",

@@ -108,6 +108,17 @@ def test_options_that_no_value_owns_are_listed(name: str) -> None:
     assert set(wanted) - seen == set()
 
 
+@pytest.mark.parametrize(
+    ("name", "usual"), [("megatron-bridge", ""), ("torchtitan", ""), ("automodel", ""), ("nemo-1", "2")]
+)
+def test_the_number_of_kept_checkpoints_reaches_each_program_that_has_one(name: str, usual: str) -> None:
+    image = (f"{AUTO}.image=example.com/automodel:0.6",) if name == "automodel" else ()
+    (native,) = launcher(name).owns["checkpoint.keep"]
+    sets = (*RUNS[name][0], SAVES, *image)
+    assert given(name, sets).get(native, "") == usual
+    assert given(name, (*sets, "checkpoint.keep=3"))[native] == "3"
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_variables_are_listed(name: str) -> None:
     wanted = {key: text for key, text in listed(name).items() if key.isupper()}

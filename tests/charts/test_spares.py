@@ -87,6 +87,14 @@ def test_spares_that_nothing_uses_are_refused(workload: str, sets: tuple[str, ..
     assert "spares-of-torchrun" in {each.rule for each in found if each.severity == "error"}
 
 
+def test_kueue_places_spares_in_slices_too() -> None:
+    """It refuses a number of pods that the size of a slice does not divide (kueue ff69552, tas_flavor_snapshot.go)."""
+    sets = ("nodes=3", "run.spares=1", "queue.name=a", "topology.sliceLevel=cloud.google.com/gce-topology-rack")
+    for size, expected in ((3, True), (2, False)):
+        found = check(chart("jobset", "gke-a4"), load_values((), set_values=(*sets, f"topology.sliceSize={size}")))
+        assert ("slices-of-the-machines" in {each.rule for each in found}) == expected
+
+
 @pytest.mark.parametrize(
     ("image", "rule", "severity"),
     [

@@ -14,7 +14,7 @@ from chartgen.checks import check, job_of
 from chartgen.checks.automatic import Decision, decide, fitting_layouts
 from chartgen.checks.layouts import layout_values, works
 from chartgen.checks.memory_fit import nested_values
-from chartgen.checks.speed import speed_of
+from chartgen.checks.speed import budget_of, speed_of
 from chartgen.composer.library import open_library
 from chartgen.composer.presets import preset_layers, presets
 from chartgen.errors import ChartgenError
@@ -135,6 +135,44 @@ def test_a_large_state_gets_the_time_to_be_saved() -> None:
     assert int(str(found.saving[GRACE])) > 120
     assert "grace-for-a-checkpoint" not in {each.rule for each in check(chart(name="gke-a4"), found.values)}
     assert GRACE not in decided("megatron-gpt-145.6b", "gke-a4", "nodes=8", "run.gracePeriodSeconds=121").saving
+
+
+LARGE = (*SAVES, "nodes=16", "batch.global=2048")
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "expected"),
+    [
+        ("gke-a4", (), 1),
+        ("gke-a4", ("nodes=8",), None),
+        ("gke-a4", ("checkpoint.enabled=false",), None),
+        ("gke-a4", ("run.spares=0",), None),
+        ("gke-a4", ("run.spares=2",), None),
+        ("gke-a4", ("launchers.megatron-bridge.image=nvcr.io/nvidia/nemo:26.04",), None),
+        ("gke-a4", ("queue.name=a,topology.sliceSize=16",), None),
+        ("gke-a4x", (), None),
+        ("aks-nd", ("machineType=Standard_ND128isr_NDR_GB200_v6",), 1),
+        ("aks-nd", ("machineType=Standard_ND128isr_NDR_GB200_v6,nodes=18,batch.global=2304",), None),
+    ],
+    ids=["large", "small", "benchmark", "none", "own", "image", "slices", "unknown racks", "room", "full rack"],
+)
+def test_a_large_run_that_saves_gets_a_spare_where_it_can(
+    name: str, sets: tuple[str, ...], expected: int | None
+) -> None:
+    found = decide(chart("jobset", name), given("qwen3-235b", name, *LARGE, *sets))
+    assert found.saving.get("run.spares") == expected
+    job = job_of(chart("jobset", name), found.values)
+    assert job
+    assert "spares" not in " ".join(each.rule for each in check(chart("jobset", name), found.values))
+    budget = budget_of(speed_of(job), 1e12)
+    assert budget
+    machines = budget.gpu_hours.middle / (budget.days.middle * 24 * job.gpus_per_node)
+    assert machines == pytest.approx(job.nodes + int(job.values["run"]["spares"]))
+
+
+@pytest.mark.parametrize("workload", ["pytorchjob", "trainjob"])
+def test_kinds_without_spares_get_none(workload: str) -> None:
+    assert "run.spares" not in decide(chart(workload, "gke-a4"), given("qwen3-235b", "gke-a4", *LARGE)).saving
 
 
 def test_an_upgrade_keeps_the_interval_of_the_release_and_chooses_none_for_one_without() -> None:

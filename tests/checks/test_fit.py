@@ -100,6 +100,8 @@ def test_the_order_is_that_of_predicted_times_up_to_what_the_estimate_can_distin
 def test_experts_are_shared_as_well() -> None:
     found = fitting_layouts(target("gke-a4"), load_values(preset_layers("qwen3-235b", "gke-a4", open_library(()))))
     assert {layout.job.parallel("expert") for layout in found} > {4, 8, 16}
+    assert len({tuple(layout.values.items()) for layout in found}) == len(found)
+    assert [layout.own for layout in found].count(True) == 1
     assert all(layout.job.world % layout.job.expert_parallel == 0 for layout in found)
 
 

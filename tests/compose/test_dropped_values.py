@@ -35,6 +35,7 @@ OTHER = {
     "data.name": "web",
     "checkpoint.enabled": "true",
     "checkpoint.from": "/data/base",
+    "checkpoint.keep": "3",
     "profile.enabled": "true",
     "optimizer.learningRate": "1e-4",
     "optimizer.minLearningRate": "1e-5",

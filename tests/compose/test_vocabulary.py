@@ -16,7 +16,7 @@ from chartgen.composer.rule_facts import FACTS, INTERNAL
 from chartgen.composer.slots import SLOTS, slot_example
 from chartgen.composer.vocabulary import PUBLIC
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "extending.md"
+PAGES = Path(__file__).parents[2] / "docs" / "reference" / "extending"
 
 
 def listed(kind: str, *more: str | Path) -> dict[str, dict[str, str]]:
@@ -44,8 +44,8 @@ def test_the_helpers_for_authors_and_those_of_own_fragments_are_listed(tmp_path:
     assert "<%" not in "".join(row["description"] for row in found.values())
 
 
-def test_the_page_names_every_key_slot_and_helper() -> None:
-    page = PAGE.read_text()
+def test_the_pages_name_every_key_slot_and_helper() -> None:
+    page = "".join(path.read_text() for path in PAGES.glob("*.md"))
     names = [*listed("slots"), *listed("helpers"), "machines.NAME.fabric", "nccl.devices", "owns", "rankLabel"]
     assert [name for name in names if f"| `{name}` |" not in page] == []
     fields = [f"| `{slot.field}` in `{slot.file}` |" for slot in SLOTS.values() if slot.file]
@@ -55,7 +55,7 @@ def test_the_page_names_every_key_slot_and_helper() -> None:
 @pytest.mark.engines
 @pytest.mark.usefixtures("built_engines")
 def test_the_variables_of_validate_are_there(tmp_path: Path) -> None:
-    names = re.findall(r"^\| `(\$\w+)` \|", PAGE.read_text(), re.MULTILINE)
+    names = re.findall(r"^\| `(\$\w+)` \|", (PAGES / "templates.md").read_text(), re.MULTILINE)
     assert names == ["$machine", "$launcher", "$gpus", "$fact"]
     text = '{{- $said := printf "%v %v %v %v" $machine.capacity.cpu $launcher.task $gpus $fact.world }}\n'
     text += '{{- $_ := set $check "problems" (append $check.problems $said) }}\n'

@@ -11,28 +11,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import make_reference
-from findings_page import findings_page
+from findings_page import findings_pages
 
 from chartgen.linter import catalogue
 from chartgen.linter.rules import level_of
 
-PAGE = findings_page()
+PAGES = findings_pages()
 ENTRIES = [rule for rules in catalogue.catalogue().values() for rule in rules]
 
 
-def sections() -> Iterator[tuple[str, str]]:
-    """Read the page back: the id of each finding, and what stands below it."""
-    for part in re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]:
-        head, _, body = part.partition("\n")
-        yield head, body.partition("\n## ")[0].strip()
+def sections() -> Iterator[tuple[str, str, str]]:
+    """Read the pages back: the id of each finding, what stands below it, and the page."""
+    for page, text in PAGES.items():
+        for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:] if page != "README" else ():
+            head, _, body = part.partition("\n")
+            yield head, body.strip(), page
 
 
 OF_LINT = {entry.id for entry in catalogue.rules_of_lint()}
-SECTIONS = dict(sections())
+SECTIONS = {head: body for head, body, _ in sections()}
 
 
-def test_every_finding_has_one_heading() -> None:
-    assert sorted(head for head, _ in sections()) == sorted(entry.id for entry in ENTRIES)
+def test_every_finding_has_one_heading_and_a_link_in_the_index() -> None:
+    assert sorted(head for head, _, _ in sections()) == sorted(entry.id for entry in ENTRIES)
+    links = re.findall(r"\[`(.*?)`\]\((.*?)\)", PAGES["README"])
+    assert sorted(links) == sorted((head, f"{page}.md#{head}") for head, _, page in sections())
 
 
 def test_every_id_that_the_code_reports_is_known() -> None:

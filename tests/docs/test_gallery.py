@@ -5,7 +5,7 @@ from __future__ import annotations
 import gallery_page
 import pytest
 
-PAGE = gallery_page.PAGE.read_text()
+PAGE = "\n\n".join(path.read_text() for path in sorted(gallery_page.PAGES.glob("*.md")))
 
 
 def cells() -> dict[tuple[str, str], str]:

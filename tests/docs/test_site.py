@@ -66,6 +66,12 @@ def test_the_navigation_lists_every_page_once() -> None:
     assert sorted(listed) == sorted(top | {str(path.relative_to(ROOT)) for path in pages})
 
 
+def test_no_page_is_longer_than_1200_words() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    words = {str(page.relative_to(ROOT)): len(page.read_text().split()) for page in pages}
+    assert {page: count for page, count in words.items() if count > 1200} == {}
+
+
 def test_no_code_in_a_table_has_a_bar() -> None:
     """GitHub needs a backslash before it, which the site would show."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/README.md")]

@@ -32,6 +32,7 @@ def test_sizes_lead_to_the_published_parameters(name: str) -> None:
         ("qwen3_30b_a3b_pretrain_config", "qwen3-30b-a3b"),
         ("deepseek_v4_flash_pretrain_config", "deepseek-v4-flash"),
         ("nemotron_3_super_pretrain_config", "nemotron-3-super"),
+        ("nemotron_3_ultra_pretrain_config", "nemotron-3-ultra"),
     ],
 )
 def test_names_of_tables_and_recipes_find_their_model(name: str, model: str) -> None:

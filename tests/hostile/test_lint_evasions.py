@@ -200,6 +200,9 @@ def test_objects_that_helm_installs_without_rendering_are_judged(lint: Lint) -> 
     for crds, place in (
         ({**sub, "charts/x/charts/sub/crds/pod.yml": POD}, "charts/x/charts/sub/crds/pod.yml"),
         ({**sub, "charts/x/charts/sub/crds/a/pod.json": f"{crd}---\n{POD}"}, "charts/x/charts/sub/crds/a/pod.json"),
+        # helm.sh/helm/v4 pkg/chart/v2, hasManifestExtension: in any case, and without a name
+        ({**sub, "charts/x/charts/sub/crds/pod.YAML": POD}, "charts/x/charts/sub/crds/pod.YAML"),
+        ({**sub, "charts/x/charts/sub/crds/.yaml": POD}, "charts/x/charts/sub/crds/.yaml"),
         ({"charts/x/charts/sub-0.1.0.tgz": inner}, "charts/x/charts/sub-0.1.0.tgz/sub/crds/pod.yaml"),
     ):
         code, rules, places = lint({**chart("charts/x", head=NEEDS), **crds})
@@ -369,6 +372,10 @@ def test_a_folder_with_the_name_of_a_targets_setup_chart_is_linted(lint: Lint) -
 def test_a_chart_that_its_parent_ignores_is_unchecked(lint: Lint) -> None:
     files = {**chart("charts/x"), **chart("charts/x/charts/evil", pod=POD), "charts/x/.helmignore": "charts/evil\n"}
     assert lint(files) == (3, {"charts-are-linted"}, {"charts/x/charts/evil/Chart.yaml"})
+    # what keeps an empty folder in Git is no object; a hidden manifest is one
+    for name, is_left_out in ((".keep", False), (".a.yaml", True)):
+        files |= {f"charts/x/charts/evil/crds/{name}": "", "charts/x/.helmignore": f"{name}\n"}
+        assert ("charts-are-linted" in lint(files)[1]) is is_left_out
 
 
 @pytest.mark.threat(11)

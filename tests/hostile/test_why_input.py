@@ -99,13 +99,24 @@ def test_a_log_of_carriage_returns_or_packed_zeros_ends(tmp_path: Path, monkeypa
 def test_of_a_long_log_the_end_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr(run_log, "_MOST_LINES", 1000)
-    monkeypatch.setattr(run_log, "_LONGEST_READ", 512)
-    lines = b"line\n" * 5000 + b"torch.OutOfMemoryError: CUDA out of memory.\n"
+    """As `tail -c 1MB` shows it, and the answer says so."""
+    monkeypatch.setattr(run_log, "_END", 1_000_000)
+    lines = b"line\n" * 300_000 + OUT_OF_MEMORY.encode()
     (file := tmp_path / "a.log").write_bytes(pack(lines))
     found = explain_files([file])
     assert found.cause == "gpu-memory"
-    assert found.evidence[0].place == "a.log:5001"
+    number = lines[-1_000_000:].count(b"\n")
+    assert found.evidence[0].place == f"the last 1 MB of a.log:{number}"
+    assert found.examined == (f"the last 1 MB of a.log: {number} lines",)
+
+
+@pytest.mark.threat(9)
+def test_a_huge_log_is_read_at_its_end_alone(tmp_path: Path) -> None:
+    with (file := tmp_path / "a.log").open("wb") as log:
+        log.truncate(1 << 40)
+        log.seek(0, 2)
+        log.write(b"\n" + OUT_OF_MEMORY.encode())
+    assert explain_files([file]).cause == "gpu-memory"
 
 
 @pytest.mark.threat(9)

@@ -125,21 +125,41 @@ def test_a_folder_or_a_repository_of_the_cache_is_taken(tmp_path: Path, monkeypa
     assert chartgen("preset", "--from-hf", "meta/none").exit_code == 2
 
 
+# model_type of decoders, without an encoder: transformers v4.57.1, models/auto/modeling_auto.py, models of a causal LM
+DECODERS = """
+    apertus arcee bitnet bloom code_llama codegen cohere2 dbrx deepseek_v3 ernie4_5 ernie4_5_moe exaone4 falcon
+    gemma3_text glm4_moe gpt2 gpt_bigcode gpt_neox gpt_oss gptj granite llama llama4_text mistral mixtral
+    modernbert-decoder mpt nemotron olmo2 opt phi3 qwen2_moe qwen3_moe seed_oss smollm3 stablelm starcoder2 xglm
+""".split()  # noqa: SIM905
+ENCODERS = """
+    albert bart beit bert big_bird camembert clip_text_model convnextv2 deberta-v2 deit dinov2 distilbert electra
+    ernie esm hubert layoutlmv3 longformer marian mbart modernbert mpnet mt5 nomic_bert pegasus roberta siglip
+    swinv2 t5 umt5 vit wav2vec2 whisper xlm-roberta
+""".split()  # noqa: SIM905
+
+
 @pytest.mark.parametrize(
-    ("changed", "key"),
+    "changed",
     [
-        ({"model_type": "bert", "type_vocab_size": 2}, "bert"),
-        ({"model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"]}, "modernbert"),
-        ({"model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder"),
+        *({"model_type": family} for family in ENCODERS),
+        {"model_type": "new", "type_vocab_size": 2},
+        {"model_type": "new", "architectures": ["NewForMaskedLM"]},
+        {"model_type": "new", "is_encoder_decoder": True},
     ],
+    ids=str,
 )
-def test_a_model_that_does_not_predict_the_next_token_is_refused(
-    changed: dict[str, Any], key: str, tmp_path: Path
-) -> None:
+def test_a_model_with_an_encoder_is_refused_in_one_line(changed: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(DATA["llama3.1-70b"]["config"] | changed))
     ran = chartgen("preset", "--from-hf", tmp_path)
-    assert (ran.exit_code, ran.stdout) == (1, "")
-    assert key in ran.stderr
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
+    assert changed["model_type"] in ran.stderr
+
+
+@pytest.mark.parametrize("family", DECODERS)
+def test_a_decoder_is_not_taken_for_an_encoder(family: str, tmp_path: Path) -> None:
+    changed = {"model_type": family, "architectures": ["XForCausalLM"]}
+    (tmp_path / "config.json").write_text(json.dumps(DATA["llama3.1-70b"]["config"] | changed))
+    assert chartgen("preset", "--from-hf", tmp_path).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from chartgen.helm.program import find_helm
 from chartgen.linter import Subject, run_steps
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.render import Renderer
+from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import stored
 from chartgen.linter.steps import Examination
 
@@ -138,7 +140,8 @@ CASES = {
     "secrets-by-reference": Case(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: asks}\nspec:\n  containers:\n"
         "  - {name: one, image: 'example.com/main:v1', args: ['postgresql://$USER:$PASS@db/app',\n"
-        "     'tcp://${env:USER}:${env:PASS}@db/app']}\n",
+        "     'tcp://${env:USER}:${env:PASS}@db/app'],\n"
+        "     env: [{name: ETCD_INITIAL_CLUSTER_TOKEN, value: etcd-cluster-k8s}]}\n",
         "$PASS@",
         "Vp9tQ2mZ@",
     ),
@@ -203,7 +206,8 @@ def linted(folder: Path, **presets: str) -> list[Finding]:
     for name, text in presets.items():
         files[name] = [folder.parent / f"{name}.yaml"]
         files[name][0].write_text(text)
-    return run_steps(Subject(read.chart, folder, files, faults=read.findings, data=read.data, bare=not files)).findings
+    subject = Subject(read.chart, folder, files, faults=read.findings, data=read.data, bare=not files)
+    return run_steps(replace(subject, packaged=read.packaged)).findings
 
 
 def about(findings: list[Finding], rule: str) -> list[Finding]:
@@ -250,6 +254,19 @@ def test_binary_files_of_a_subchart_with_the_name_of_a_folder(tmp_path: Path) ->
 def test_what_differs_between_install_and_upgrade_is_named(defective: list[Finding]) -> None:
     (finding,) = about(defective, "renders-are-identical")
     assert "ConfigMap settings: data.steps" in finding.problem.message
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_a_packaged_subchart_draws(keeps: bool, tmp_path: Path) -> None:
+    folder = written(tmp_path / "chart", {})
+    (folder / "charts").mkdir()
+    asks = '(lookup "v1" "Secret" .Release.Namespace "drawn" | default dict).data'
+    drawn = KEPT["templates/drawn.yaml"] if keeps else KEPT["templates/drawn.yaml"].replace(asks, "dict")
+    written(tmp_path / "database", {"Chart.yaml": HEAD.replace("theirs", "database"), "templates/drawn.yaml": drawn})
+    package = folder / "charts/database-0.1.0.tgz"
+    subprocess.run(["tar", "czf", str(package), "-C", str(tmp_path), "database"], check=True)
+    assert len(about(linted(folder), "renders-are-identical")) == (0 if keeps else 1)
 
 
 @pytest.mark.helm
@@ -334,6 +351,26 @@ def test_a_chart_that_asks_for_values_is_not_blamed(tmp_path: Path) -> None:
     (finding,) = (each for each in linted(written(tmp_path / "chart", asks)) if each.level == "breaks")
     assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
     assert exit_code([finding]) == 3
+
+
+@pytest.mark.helm
+def test_a_chart_without_defaults_asks_for_values(tmp_path: Path) -> None:
+    folder = written(tmp_path / "chart", {"templates/a.yaml": "a: {{ .Values.site.zone }}\n"})
+    (folder / "values.yaml").unlink()
+    (finding,) = (each for each in linted(folder) if each.level == "breaks")
+    assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
+    (finding,) = about(linted(folder, one="site: {}", two="other: 1"), "helm-template")
+    assert "two" in finding.problem.message
+
+
+@pytest.mark.helm
+def test_what_helm_lint_makes_of_missing_values_is_no_fault(tmp_path: Path) -> None:
+    data = '  a: {{ required "name it" .Values.a }}:{{ .Values.a }}\n'
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{data}"
+    folder = written(tmp_path / "chart", {"templates/a.yaml": text, "values.yaml": ""})
+    assert {each.rule for each in linted(folder) if each.level == "breaks"} == {"chart-is-rendered"}
+    (folder / "Chart.yaml").write_text(HEAD + "dependencies: 1\n")
+    assert about(linted(folder), "helm-lint")
 
 
 @pytest.mark.helm
@@ -495,6 +532,12 @@ def test_helmignore(line: str, path: str, folder: bool, left_out: bool) -> None:
     assert Ignored(line)(path, folder=folder) is left_out
 
 
+def test_a_document_that_a_schema_refers_to_is_one_finding() -> None:
+    refers = {name: {"$ref": f"https://example.com/{name[0]}.json#/{name}"} for name in ("a1", "a2", "a3", "b1")}
+    found = list(foreign_references({"values.schema.json": json.dumps({"properties": refers})}))
+    assert ["2 other parts" in each.problem.message for each in found] == [True, False]
+
+
 def test_lines_end_as_helm_ends_them() -> None:
     assert not Ignored("a\x0cvalues.schema.json")("values.schema.json")
 
@@ -511,6 +554,22 @@ def test_links_to_folders_of_the_chart_are_followed_and_circles_are_not(tmp_path
     assert {each.rule for each in circles} == {"chart-files"}
     (folder / ".helmignore").write_text("down\nup\n")
     assert read_chart(folder).findings == []
+
+
+def test_a_link_to_another_folder_of_the_checkout_is_no_fault_and_leaves_the_chart_unchecked(
+    tmp_path: Path,
+) -> None:
+    folder = written(tmp_path / "checkout" / "chart", {"../api/crd.yaml": "a: 1\n", "templates/job.yaml": JOB})
+    (folder / "crds").symlink_to("../api")
+    (finding,) = read_chart(folder).findings
+    assert (finding.rule, finding.severity) == ("chart-files", "error")
+    (tmp_path / "checkout" / ".git").mkdir()
+    (finding,) = read_chart(folder).findings
+    assert (finding.rule, finding.severity, exit_code([finding])) == ("chart-is-rendered", "unchecked", 3)
+    assert "package" in finding.problem.hint
+    (folder / "crds").unlink()
+    (folder / "crds").symlink_to(tmp_path)
+    assert [each.rule for each in read_chart(folder).findings] == ["chart-files"]
 
 
 def test_links_out_of_a_chart_matter_where_helm_ignores_them_too(tmp_path: Path) -> None:

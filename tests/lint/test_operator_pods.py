@@ -1,4 +1,4 @@
-"""Services of pods that an operator makes, which no template of the chart describes, beside those of nobody's pods."""
+"""Pods, Secrets and keys that a release makes as it runs, which no template of it has, beside what nobody makes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chartgen.kube import Object
+from chartgen.linter.references import names_are_in_the_release
 from chartgen.linter.wiring import selectors_match_pods
 
 POD = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "r/a:1"}]}}
@@ -55,3 +56,28 @@ def test_a_release_that_may_make_pods_has_services_of_pods_that_no_template_desc
     assert not reported({"operator": "leader"}, role)
     # all labels are those of its own pods, and a value is not
     assert reported({"app": "wbe"}, role)
+
+
+def test_what_a_role_may_write_is_made_as_the_release_runs() -> None:
+    def named(kind: str, name: str, key: str, *rules: dict[str, list[str]]) -> bool:
+        env: Any = [{"name": "A", "valueFrom": {f"{kind[0].lower()}{kind[1:]}KeyRef": {"name": name, "key": key}}}]
+        spec = {"containers": [{"name": "main", "image": "r/a:1", "env": env}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+        role = {"kind": "Role", "metadata": {"name": "a"}, "rules": list(rules)}
+        held = {"kind": kind, "metadata": {"name": "lint-held"}, "data": {"address": "a"}}
+        return bool(list(names_are_in_the_release([pod, role, held])))
+
+    for kind, resource in (("ConfigMap", "configmaps"), ("Secret", "secrets")):
+        for rule, spared in (
+            ({"resources": [resource], "verbs": ["patch"]}, True),
+            ({"resources": ["*"], "verbs": ["*"]}, True),
+            ({"resources": [resource], "verbs": ["update"], "resourceNames": ["lint-held", "lint-made"]}, True),
+            ({"resources": [resource], "verbs": ["update"], "resourceNames": ["other"]}, False),
+            ({"resources": [resource], "verbs": ["get", "list"]}, False),
+            ({"resources": ["pods"], "verbs": ["create"]}, False),
+        ):
+            assert named(kind, "lint-held", "tree", rule) is not spared, rule
+            assert named(kind, "lint-made", "tree", rule) is not spared, rule
+            # a slip of what the release has is one, whoever writes
+            assert named(kind, "lint-held", "adress", rule)
+            assert named(kind, "lint-hedl", "address", rule)

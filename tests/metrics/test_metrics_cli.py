@@ -367,7 +367,7 @@ def test_the_report_is_one_page_that_loads_nothing(folder: Path) -> None:
     reader = Reader(page)
     assert (reader.open, reader.loads) == ([], [])
     assert "url(" not in page
-    assert page.count("<svg class") == 3
+    assert page.count("<svg class") == 2 * 3  # wide and narrow
     assert "restart at step 25" in page
     assert "checkpoint of step 20" in page
     assert "repeated steps" in page
@@ -381,7 +381,7 @@ def test_many_checkpoints_are_drawn_in_part_and_both_errors_are_reported(folder:
     )
     assert metrics("run.log", "--report", "run.html").exit_code == 0
     page = (folder / "run.html").read_text()
-    assert page.count("checkpoint of step ") == 2 * 50  # in each of two panels
+    assert page.count("checkpoint of step ") == 2 * 2 * 50  # in each of two panels, wide and narrow
     assert "checkpoint, 1 of 3 drawn" in page
 
 
@@ -421,7 +421,7 @@ def test_spikes_of_the_step_time_are_on_the_axis_and_noise_does_not_fill_it(fold
     metrics("run.log", "--report", "run.html")
     page = (folder / "run.html").read_text()
     assert "9 at step 1<" in page
-    assert page.count('class="far"') == 1
+    assert page.count('class="far"') == 2
 
 
 def test_the_report_opens_with_the_figures(folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import trainlogs as logs
 
 from chartgen.errors import ChartgenError
+from chartgen.metrics.read.lines import BLOCK
 from chartgen.metrics.read.log import read_logs
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.text import figure_rows
@@ -69,6 +70,15 @@ def test_checkpoints_of_a_machine_with_a_time_zone(tmp_path: Path) -> None:
     bare = [lines[0][lines[0].index("Global") :], *lines[1:]]
     found = figures(tmp_path, logs.megatron(logs.steps([7.0] * 30)) + logs.text(bare)).timeline.checkpoints
     assert (found.saved, found.unfinished, found.save_seconds) == (1, 0, None)
+
+
+def test_forks_of_megatron_save_at_an_iteration(tmp_path: Path) -> None:
+    lines = [
+        "saving checkpoint at iteration      20 to /c",
+        "  successfully saved checkpoint at iteration      20 to /c",
+    ]
+    found = figures(tmp_path, logs.megatron(logs.steps([7.0] * 20)) + logs.text(lines)).timeline.checkpoints
+    assert (found.saved, found.unfinished) == (1, 0)
 
 
 def mllog(seconds: float, key: str, value: object = None, **metadata: object) -> str:
@@ -184,6 +194,33 @@ def test_full_recomputation_is_a_convention_of_programs(tmp_path: Path) -> None:
         assert doubted is (recomputed.get("recompute_granularity") != "full")
 
 
+def test_a_run_after_one_that_planned_fewer_steps_is_another(tmp_path: Path) -> None:
+    """A job may first try two steps."""
+    head, run = logs.megatron_arguments(num_layers=24), logs.megatron(logs.steps([7.0] * 9), begin=logs.BEGIN + 99)
+    for planned, steps, restarts in ((2, 9, 0), (100, 11, 1)):
+        found = figures(tmp_path, head + logs.megatron(logs.steps([7.0] * 2), planned=planned) + head + run)
+        assert (len(found.log.track), len(found.timeline.restarts)) == (steps, restarts)
+
+
+def test_the_decimals_of_a_tiny_model_are_no_doubt(tmp_path: Path) -> None:
+    settings = {"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "padded_vocab_size": 1024}
+    head = logs.megatron_arguments(**settings, seq_length=2048, global_batch_size=2, world_size=1)
+    for logged, doubted in ((0.1, False), (0.3, True)):
+        own = f" throughput per GPU (TFLOP/s/GPU): {logged} |"
+        found = figures(tmp_path, head + logs.megatron(logs.steps([0.4] * 20), batch=2, extra=own))
+        assert any("no convention" in notice.message for notice in found.notices) is doubted
+
+
+def test_the_settings_of_a_later_run_may_be_in_a_block_of_the_earlier_one(tmp_path: Path) -> None:
+    """A file of several runs: the last steps of one, and the first settings of the next, are read at once."""
+    settings = {"num_layers": 24, "hidden_size": 2048, "num_attention_heads": 16}
+    one = logs.megatron_arguments(**settings, seq_length=2048) + logs.megatron(logs.steps([8.0] * 20))
+    two = logs.megatron_arguments(**settings, seq_length=4096) + " building\n" * (BLOCK // 10)
+    two += " > padded vocab (size: 151643) with 421 dummy tokens (new size: 152064)\n"
+    found = figures(tmp_path, one + two + logs.megatron(logs.steps([9.0] * 20)))
+    assert (found.facts.get("vocabularySize"), found.facts.get("sequenceLength")) == (152064, 4096)
+
+
 def test_tensorboard_of_torchtitan(tmp_path: Path) -> None:
     content = logs.record(logs.field(1, 1, struct.pack("<d", logs.BEGIN)))
     values = {"loss_metrics/global_avg_loss": 7.0, "throughput(tps)": 5000.0, "tflops": 290.0, "mfu(%)": 29.0}
@@ -253,6 +290,13 @@ def swift(step: int, elapsed: str, mark: str = "'") -> str:
     ).replace("'", mark)
 
 
+# the last line of ms-swift's logging.jsonl, in full precision
+STATE = (
+    '{"global_step": 176, "log_history": [{"loss": 0.50000001, "epoch": 0.6, "step": 160}, '
+    '{"loss": 0.50000001, "learning_rate": 8.6e-07, "epoch": 0.64, "step": 170}]}'
+)
+
+
 def factory(step: int, elapsed: str, loss: str = "0.5") -> str:
     return (
         f'{{"current_steps": {step}, "total_steps": 176, "loss": {loss}, "eval_loss": null, "learning_rate": 1e-06, '
@@ -305,6 +349,19 @@ def test_hugging_face_trainer_and_what_is_made_of_it(tmp_path: Path) -> None:
         figures(tmp_path, logs.text(["{'loss': 0.5, 'learning_rate': 8e-07, 'epoch': 0.64}"] * 3))
 
 
+def test_bars_that_are_not_of_training(tmp_path: Path) -> None:
+    """Data sets draw bars without a name before it; another launch may plan other steps."""
+    data = "\r  0%|          | 0/1 [00:00<?, ?it/s]\r100%|####| 1/1 [00:00<00:00, 363.74it/s]\n"
+    first = data + "".join(trainer(at, f"0{at}:30") for at in (1, 2, 3))
+    found = figures(tmp_path, first)
+    assert ([*found.log.track.numbers], found.planned) == ([1, 2, 3], 176)
+    evaluation = "\r 25%|##5       | 5/20 [00:05<00:15,  1.00it/s]\n{'eval_loss': 0.25, 'epoch': 0.64}\n"
+    again = "".join(trainer(at, f"0{at}:10") for at in (2, 3, 4)).replace("/176", "/180").replace(": 0.5", ": 0.4")
+    found = figures(tmp_path, first + evaluation + data + again)
+    assert ([*found.log.track.numbers], found.planned) == ([1, 2, 3, 2, 3, 4], 180)
+    assert [each.step for each in found.evaluations] == [3]
+
+
 def test_a_trainer_that_ends_between_two_logged_steps_has_none_left(tmp_path: Path) -> None:
     swifts = [swift(at, f"{at}m 30s", '"') for at in (160, 170)]
     factories = [factory(at, f"0:{at}:30") for at in (10, 20)]
@@ -312,6 +369,7 @@ def test_a_trainer_that_ends_between_two_logged_steps_has_none_left(tmp_path: Pa
         "evaluated": [*swifts, swift(176, "180m 30s", '"').replace('"loss": 0.5', '"eval_loss": 0.25')],
         "LLaMA-Factory": [*factories, factory(176, "5:40:30", "null")],
         "a step less": [*factories, factory(175, "5:40:30", "null")],
+        "ms-swift": [*swifts, swift(176, "180m 30s", '"').replace('"loss": 0.5', '"train_loss": 0.5'), STATE],
         "drawn": [trainer(at, f"{at}:30") for at in (160, 170)] + ["\r100%|###| 176/176 [180:30<00:00,  1.50s/it]"],
     }
     for name, lines in ends.items():

@@ -1,4 +1,4 @@
-"""The page docs/reference/commands.md: every command with its options, as `--help` shows them."""
+"""The pages of docs/reference/commands: every command with its options, as `--help` shows them."""
 
 from __future__ import annotations
 
@@ -8,26 +8,36 @@ from inspect import cleandoc
 
 import click
 
+from chartgen.cli import GROUPS, main
+
 _SHARED = 4  # an option with the same help in so many commands is described once
 _HEAD = """# Commands
 
 Each command shows this with `--help` too. Exit codes: 0 clean, 1 findings or a failed action, 2 usage, 3 a needed tool
-or cluster is missing ([what stays stable](stability.md)).
+or cluster is missing ([what stays stable](../stability.md)). Options of many commands are explained at the end of this
+page alone.
 """
 
 
-def commands_page(group: click.Group) -> str:
-    """Return the page, in Markdown: options that several commands share, then each command with its own."""
-    with click.Context(group, info_name="chartgen") as ctx:
-        commands = dict(_commands(group, ctx))
+def commands_pages() -> dict[str, str]:
+    """Return the pages, in Markdown: options that many commands share as README, then a page of each group."""
+    with click.Context(main, info_name="chartgen") as ctx:
+        commands = dict(_commands(main, ctx))
     rows = Counter(row for command in commands.values() for row in _rows(command))
     shared = sorted(row for row, count in rows.items() if count >= _SHARED)
-    parts = [_HEAD, "## Options of several commands\n", _table(shared)]
-    for name, command in commands.items():
-        parts += [f"## chartgen {name}\n", _text(command), _usage(name, command, shared)]
-        if own := [row for row in _rows(command) if row not in shared]:
-            parts.append(_table(own))
-    return "\n".join(parts)
+    index, pages = [_HEAD], {}
+    for title, group in GROUPS.items():
+        page, parts = title.split()[0].lower(), [f"# {title}: {', '.join(group)}\n"]
+        index += [f"## [{title}]({page}.md)\n\n| command | purpose |\n|---|---|"]
+        for name, command in commands.items():
+            if name.split()[0] in group:
+                summary = _cell(cleandoc(command.help or "").partition("\n")[0])
+                index.append(f"| [`{name}`]({page}.md#chartgen-{name.replace(' ', '-')}) | {summary} |")
+                parts += [f"## chartgen {name}\n", _text(command), _usage(name, command, shared)]
+                parts += [_table(own)] if (own := [row for row in _rows(command) if row not in shared]) else []
+        index.append("")
+        pages[page] = "\n".join(parts)
+    return {"README": "\n".join([*index, "## Options of several commands\n", _table(shared)]), **pages}
 
 
 def _commands(group: click.Group, ctx: click.Context, prefix: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from extending_page import DEFINITIONS, extending_page, keys
+from extending_page import DEFINITIONS, extending_pages, keys
 
 from chartgen.composer.definition import definition_schema
 from chartgen.composer.launcher import FILES
@@ -21,7 +21,7 @@ def concepts() -> dict[str, int]:
         **counted,
         "files of a launcher": len(FILES),
         "keys of a rule": len(definition_schema("rule")["properties"]),
-        "words": len(extending_page().split()),
+        "words": len(" ".join(extending_pages().values()).split()),
     }
 
 

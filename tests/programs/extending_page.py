@@ -1,4 +1,4 @@
-"""The generated reference page for authors of targets and fragments: every key, slot, helper and fact."""
+"""The pages of docs/reference/extending, for authors of targets and fragments: every key, slot, helper and fact."""
 
 from __future__ import annotations
 
@@ -13,10 +13,19 @@ from chartgen.composer.vocabulary import helpers, slots
 _HEAD = """\
 # Targets, fragments and launchers of your own: reference
 
-`chartgen new target|fragment|launcher NAME` writes a skeleton. [Add a cloud](../how-to/add-a-cloud.md) is a complete
-example, [Rules](rules.md) describes `rules.yaml` and the facts that it names. `chartgen list slots` and `helpers` print
-the tables below, also as JSON and with your own fragments (`--path`); `chartgen show NAME --files` prints the files of
-any definition.
+`chartgen new target|fragment|launcher NAME` writes a skeleton. [Add a cloud](../../how-to/add-a-cloud.md) is a complete
+example, [Rules](../rules.md) describes `rules.yaml` and the facts that it names. `chartgen list slots` and `helpers`
+print their tables, also as JSON and with your own fragments (`--path`); `chartgen show NAME --files` prints the files
+of any definition.
+
+| page | what you write |
+|---|---|
+| [targets](targets.md) | the machines of a cloud, and what a chart for them consists of |
+| [fragments](fragments.md) | parts of pods, of their containers and of the run's object, and values |
+| [launchers](launchers.md) | how one program starts |
+| [workloads](workloads.md) | the object around the pods of a run |
+| [policies](policies.md) | what every pod and object of all targets has |
+| [templates](templates.md) | text in all of them: tags, variables, helpers |
 """
 _FRAGMENT = """\
 A fragment: a folder with this file and any of the slots below, `values.yaml`, `values.schema.json`,
@@ -42,7 +51,7 @@ map as {dotted key: value}, for programs that take such options. In its environm
 `CHECKPOINT_DIRECTORY`; torchrun adds `RANK`, `LOCAL_RANK` and `WORLD_SIZE` where `processes` is `gpu`."""
 _TARGET = "A target: the machines of a cloud, and what a chart for them consists of."
 _POLICY = """\
-A policy: what every pod and object of all targets has ([policies](../how-to/policies.md)). Texts of labels,
+A policy: what every pod and object of all targets has ([policies](../../how-to/policies.md)). Texts of labels,
 annotations, variables and pods may contain `{{ expressions }}` of Helm."""
 DEFINITIONS: dict[str, tuple[str, str]] = {
     "`targets/NAME.yaml`": (_TARGET, "target"),
@@ -92,21 +101,22 @@ exists in charts that list the fragment. Its result is text: convert it with `in
 """
 
 
-def extending_page() -> str:
-    """Return the page in Markdown, without a mark of its generator."""
-    library = Library((BUILTIN,))
-    text = _HEAD
+def extending_pages() -> dict[str, str]:
+    """Return the pages in Markdown, without a mark of their generator: the index as README, and one for each noun."""
+    library, pages = Library((BUILTIN,)), {"README": _HEAD}
     for title, (meaning, kind) in DEFINITIONS.items():
-        text += (
-            f"\n## {title}\n\n{meaning}\n\n{_table(('key', 'type', 'meaning'), _rows(keys(definition_schema(kind))))}"
+        rows = _rows(keys(definition_schema(kind)))
+        pages[title.strip("`").partition("/")[0]] = (
+            f"# {title}\n\n{meaning}\n\n{_table(('key', 'type', 'meaning'), rows)}"
         )
-    text += f"\n## Slots\n\n{_SLOTS}\n"
-    text += _table(("slot", "content", "what it fills"), _rows(slots(library)))
-    text += f"\n{_FIELDS}\n"
-    text += _table(("field", "content", "what it fills", "earlier file"), _fields())
-    text += f"\n## Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
-    rows = [(f"`{row.name}`", row.fragment, row.description) for row in helpers(library)]
-    return text + _table(("helper", "fragment", "result"), rows)
+    pages["fragments"] += f"\n## Slots\n\n{_SLOTS}\n"
+    pages["fragments"] += _table(("slot", "content", "what it fills"), _rows(slots(library)))
+    pages["fragments"] += f"\n{_FIELDS}\n"
+    pages["fragments"] += _table(("field", "content", "what it fills", "earlier file"), _fields())
+    described = [(f"`{row.name}`", row.fragment, row.description) for row in helpers(library)]
+    pages["templates"] = f"# Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
+    pages["templates"] += _table(("helper", "fragment", "result"), described)
+    return pages
 
 
 def keys(schema: dict[str, Any], prefix: str = "", without: dict[str, Any] | None = None) -> Iterator[ListRow]:

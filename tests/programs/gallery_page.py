@@ -1,4 +1,4 @@
-"""Write docs/reference/gallery.md and its picture: each preset of a model on each target, as `chartgen check` plans it.
+"""Write docs/reference/gallery and its picture: each preset of a model on each target, as `chartgen check` plans it.
 
 It takes a minute, so that `make gallery` is a target of its own; a test plans a few of its cells again.
 """
@@ -9,6 +9,8 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+
+from findings_page import grouped
 
 from chartgen.checks import checked
 from chartgen.checks.job import Job
@@ -23,16 +25,20 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.values import load_values
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE, PICTURE = DOCS / "reference" / "gallery.md", DOCS / "images" / "gallery.svg"
+PAGES, PICTURE = DOCS / "reference" / "gallery", DOCS / "images" / "gallery.svg"
 LIBRARY = open_library(settings=False)
 PRESETS = tuple(presets(LIBRARY))
 MODELS = tuple(name for name, file in presets(LIBRARY).items() if "\nmodel:" in file.read_text())
+# Page -> its title, and how its targets begin.
 CLOUDS = {
-    "GKE": ("gke",),
-    "EKS": ("eks",),
-    "AKS, OKE and CoreWeave": ("aks", "oke", "coreweave"),
-    "Crusoe, Nebius and your own servers": ("crusoe", "nebius", "onprem"),
+    "gke-a3": ("GKE: A3", ("gke-a3",)),
+    "gke-a4": ("GKE: A4", ("gke-a4",)),
+    "eks": ("EKS", ("eks",)),
+    "aks-oke-coreweave": ("AKS, OKE and CoreWeave", ("aks", "oke", "coreweave")),
+    "others": ("Crusoe, Nebius and your own servers", ("crusoe", "nebius", "onprem")),
 }
+_PAGE_OF = {rule.id: page for page, rules in grouped().items() for rule in rules}
+_MARK = "<!-- Written by `make gallery`; do not edit. -->\n"
 # Findings that more machines do not mend, in the words of a cell.
 _REASONS = {
     "image-of-the-gpu": "the image is older than the GPU",
@@ -41,21 +47,26 @@ _REASONS = {
     "precision-of-the-gpu": "the GPU lacks its format",
     "program-has-an-image": "no public image",
 }
-_HEAD = """<!-- Written by `make gallery`; do not edit. -->
-# Presets on targets
+_HEAD = """# Presets on targets
 
 Which model runs where, and how: what `chartgen check TARGET --preset PRESET` plans with the target's example of a site
 file.
 
-![One copy of each model: squares are GPUs, blocks of them machines, shades pipeline stages](../images/gallery.svg)
+![One copy of each model: squares are GPUs, blocks of them machines, shades pipeline stages](../../images/gallery.svg)
 
 The picture shows one copy of each model where its preset was made for: copies x GPUs of a copy. Each square is a GPU,
 each shade a stage of the pipeline; a mixture spreads its experts over several copies.
 
+| page | targets |
+|---|---|
+"""
+_CELLS = """
 A cell has the machines and their GPUs, in bold where the preset has settings for this target; after *from*, the fewest
 machines that have room for the model, for `--set nodes=`. Then the layout, the
-[estimated](../explanation/prediction.md) seconds of a step, and tokens a second for each GPU, or why they are unknown.
-A job that cannot run has the [finding](findings.md) that you would see.
+[estimated](../../explanation/prediction.md) seconds of a step, and tokens a second for each GPU, or why they are
+unknown. A job that cannot run has the [finding](../findings/README.md) that you would see.
+
+<div class="gallery" markdown>
 """
 
 
@@ -87,7 +98,7 @@ def cell(preset: str, target: str) -> str:
     if isinstance(found, Finding) and (least := re.search(r"at least (\d+) machines", found.problem.hint)):
         found, start = plan(preset, target, int(least[1])), "from "
     if isinstance(found, Finding):
-        return f"[{_REASONS.get(found.rule, found.rule)}](findings.md#{found.rule})"
+        return f"[{_REASONS.get(found.rule, found.rule)}](../findings/{_PAGE_OF[found.rule]}.md#{found.rule})"
     size = f"{found.nodes} x {found.gpus_per_node}"
     size += f" {_gpu(found.machine)}" * (found.machine.gpu != _target(target)[2].gpu)
     bold = "**" * _is_tuned(preset, target)
@@ -108,18 +119,19 @@ def _gpu(machine: Machine) -> str:
     return machine.gpu.partition("-")[0].upper()
 
 
-def page() -> str:
-    """Return the page, in Markdown: a table for each cloud."""
-    parts = [_HEAD]
-    for cloud, platforms in CLOUDS.items():
-        names = [name for name in LIBRARY.names("target") if _target(name)[0].platform in platforms]
+def pages() -> dict[str, str]:
+    """Return the pages, in Markdown: the picture as README, and a table for each cloud."""
+    index, found = _HEAD, {}
+    for page, (title, starts) in CLOUDS.items():
+        names = [name for name in LIBRARY.names("target") if name.startswith(starts)]
         usual = [(name, _target(name)[2]) for name in names]
         heads = [f"`{name}`<br>{_whole(f'{machine.gpus} x {_gpu(machine)}')}" for name, machine in usual]
         rows = [[f"`{preset}`", *(cell(preset, name) for name in names)] for preset in MODELS]
         lines = [f"| {' | '.join(row)} |" for row in (["preset", *heads], ["---"] * (len(names) + 1), *rows)]
-        parts.append("\n".join([f'## {cloud}\n\n<div class="gallery" markdown>\n', *lines, "\n</div>\n"]))
+        found[page] = "\n".join([f"{_MARK}# Presets on {title}\n{_CELLS}", *lines, "\n</div>\n"])
+        index += f"| [{title}]({page}.md) | {', '.join(map('`{}`'.format, names))} |\n"
     others = ", ".join(f"`{name}`" for name in sorted({*PRESETS} - {*MODELS}))
-    return "\n".join([*parts, f"Presets without a model of their own, for every target: {others}.\n"])
+    return {"README": f"{_MARK}{index}\nPresets without a model of their own, for every target: {others}.\n", **found}
 
 
 _PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 444 {height}" width="444" height="{height}">
@@ -160,5 +172,6 @@ def picture() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    for name, text in pages().items():
+        (PAGES / f"{name}.md").write_text(text)
     PICTURE.write_text(picture())

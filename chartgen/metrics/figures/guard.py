@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MOST_TFLOPS = 20_000.0
 # More than the difference between two counts by conventions, padding and small terms.
 DOUBT = 0.15
+_ROUNDED = 0.1  # TFLOPS: programs log one decimal, which is much of the speed of a tiny model
 # With full recomputation, programs count the forward pass twice: four passes in place of three
 # (deepspeedai/Megatron-DeepSpeed, megatron/utils.py, throughput_calculator; EleutherAI/gpt-neox, megatron/logging.py).
 _RECOMPUTED = 4 / 3
@@ -91,7 +92,7 @@ def _contradicted(speed: Speed, facts: Facts, notices: list[FigureNote]) -> tupl
     logged, tflops = speed.logged_tflops, speed.tflops or {}
     factors = (1, _RECOMPUTED) if facts.get("recomputed") else (1,)
     counts = [value * factor for value in tflops.values() for factor in factors]
-    if logged and counts and all(abs(count / logged - 1) > DOUBT for count in counts):
+    if logged and counts and all(abs(count - logged) > max(DOUBT * logged, _ROUNDED) for count in counts):
         named = ", ".join(f"{value:,.1f}" for value in tflops.values())
         problem = f"the program counts {logged:,.1f} TFLOPS/GPU, which no convention gives: {named}"
         return speed, [*notices, FigureNote(problem, "are model, batch and GPUs this run's?")]

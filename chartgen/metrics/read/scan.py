@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
-from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Step, Steps
+from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Start, Step, Steps
 from chartgen.metrics.read.prefix import read_prefix, read_time
 from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Reader, open_reader
 
@@ -90,7 +90,8 @@ class Scanner:
         known = [(family, form) for family, form in forms.items() if form]
         # a family that counts its lines comes last
         self._forms = sorted(known, key=lambda item: _ORDER[item[0]]) if len(known) == len(forms) else []
-        if any(isinstance(event, Step | Steps) for _, _, event in events):
+        last = next((event for _, _, event in reversed(events) if isinstance(event, Start | Step | Steps)), None)
+        if isinstance(last, Step | Steps):  # no later start prints its configuration
             self._configured, self._table = 0, None
         return events
 

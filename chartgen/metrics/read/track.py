@@ -18,11 +18,17 @@ _LARGEST = 3.4028235e38
 
 
 class Attempt(NamedTuple):
-    """The indices of the steps of one start of a run, and the number of configurations printed before it."""
+    """The indices of the steps of one start of a run.
+
+    Args:
+        section: Number of configurations printed before it.
+        before: Steps that the start before it had planned; 0 = unknown.
+    """
 
     begin: int
     end: int
     section: int
+    before: int = 0
 
 
 class Column(Sequence[float]):
@@ -89,7 +95,7 @@ class Track:
         self.odd: dict[str, array[int]] = {}
         #: Steps of the whole run; 0 = unknown.
         self.planned = 0
-        self._starts: list[tuple[int, int]] = []
+        self._starts: list[tuple[int, int, int]] = []
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -102,15 +108,15 @@ class Track:
         """
         numbers, number = self.numbers, step.number
         if not numbers:
-            self._starts.append((0, section))
+            self._starts.append((0, section, 0))
         elif number <= numbers[-1]:
             at = self._known(step, section)
             if at is not None:
                 self._fill(at, step)
                 return
-            self._starts.append((len(numbers), section))
+            self._starts.append((len(numbers), section, self.planned))
         elif section != self._starts[-1][1]:
-            self._starts.append((len(numbers), section))  # started again at its end: no step was lost
+            self._starts.append((len(numbers), section, self.planned))  # started again at its end: no step was lost
         if len(numbers) >= _MOST:
             raise ChartgenError(Problem(f"more than {_MOST:,} steps", hint="name the logs of one run"))
         numbers.append(number)
@@ -148,7 +154,7 @@ class Track:
 
     def _known(self, step: Step, section: int) -> int | None:
         """Return the index of the same step of this start: its line time, step time and loss are equal where known."""
-        begin, before = self._starts[-1]
+        begin, before, _ = self._starts[-1]
         at = bisect_left(self.numbers, step.number, begin)
         if section != before or at == len(self.numbers) or self.numbers[at] != step.number:
             return None
@@ -177,16 +183,16 @@ class Track:
 
     def attempts(self) -> Iterator[Attempt]:
         """Yield the starts of the run, first to last."""
-        ends = [start for start, _ in self._starts[1:]] + [len(self)]
-        for (begin, section), end in zip(self._starts, ends, strict=True):
-            yield Attempt(begin, end, section)
+        ends = [start for start, *_ in self._starts[1:]] + [len(self)]
+        for (begin, section, before), end in zip(self._starts, ends, strict=True):
+            yield Attempt(begin, end, section, before)
 
     def extend(self, other: Track, sections: int) -> None:
         """Append the steps of a later log, before which a number of configurations were printed."""
         odd = {name: set(indices) for name, indices in other.odd.items()}
         columns = {name: column for name in other.columns if (column := other.column(name)) is not None}
         for attempt in other.attempts():
-            self._starts.append((len(self), attempt.section + sections))
+            self._starts.append((len(self), attempt.section + sections, attempt.before or self.planned))
             for index in range(attempt.begin, attempt.end):
                 self.numbers.append(other.numbers[index])
                 self.when.append(other.when[index])
@@ -206,7 +212,7 @@ class Track:
         }
         for name, indices in self.odd.items():
             part.odd[name] = array("q", [at - begin for at in indices if begin <= at < end])
-        part._starts = [(start - begin, section) for start, section in self._starts if begin <= start < end]
+        part._starts = [(at - begin, section, before) for at, section, before in self._starts if begin <= at < end]
         return part
 
 

@@ -11,7 +11,7 @@ from chartgen.metrics.figures.facts import NAMES
 from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.compare import ComparedRun
 from chartgen.metrics.show.panels import Panel, axis_title, marks, overlaid, panels
-from chartgen.metrics.show.svg import GROUNDS, RULES, StepAxis, colour_rules, draw
+from chartgen.metrics.show.svg import GROUNDS, NARROW, RULES, StepAxis, colour_rules, draw
 from chartgen.metrics.show.text import figure_rows, moment
 from chartgen.visible import visible
 
@@ -25,12 +25,13 @@ h1 {{ font-size: 1.4rem; overflow-wrap: anywhere; }} h2 {{ font-size: 1.1rem; ma
 .card {{ border: 1px solid var(--grid); border-radius: .5rem; padding: .5rem .9rem; min-width: 7rem; }}
 .card b {{ display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; }}
 .card span {{ color: var(--soft); }}
-.picture {{ overflow-x: auto; }} .picture > svg {{ display: block; width: 100%; min-width: 52rem; height: auto;
-  margin: .5rem 0; }}
+.picture > svg {{ display: block; width: 100%; height: auto; margin: .5rem 0; }}
 table {{ border-collapse: collapse; width: 100%; }} th, td {{ text-align: left; vertical-align: top;
   padding: .25rem .5rem; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }}
 th {{ font-weight: 600; white-space: nowrap; width: 12rem; }}
-@media (max-width: 40rem) {{ th {{ white-space: normal; width: 6rem; }} }}
+.picture > svg[width="{NARROW}"] {{ display: none; max-width: 34rem; }}
+@media (max-width: 47rem) {{ th {{ white-space: normal; width: 7rem; }} .picture > svg {{ display: none; }}
+  .picture > svg[width="{NARROW}"] {{ display: block; }} }}
 .notice {{ border-left: 4px solid var(--ink); padding-left: .75rem; }} .soft {{ color: var(--soft); }}
 {RULES}"""
 
@@ -108,8 +109,10 @@ def _colours(shown: list[Panel]) -> str:
 def _pictures(figures: RunFigures, compared: Sequence[ComparedRun]) -> Iterator[str]:
     drawn = overlaid(figures, compared)
     happened = marks(figures)
+    wide = StepAxis(drawn.first, drawn.last)
     for index, panel in enumerate(drawn.panels):
-        yield f'<div class="picture">{draw(panel, happened, StepAxis(drawn.first, drawn.last), index)}</div>'
+        both = (draw(panel, happened, axis, index) for axis in (wide, wide._replace(width=NARROW)))
+        yield f'<div class="picture">{"".join(both)}</div>'
     if drawn.panels:
         below = [axis_title(figures), *drawn.lines, *happened.legend]
         yield f'<p class="soft">{escape("; ".join(below))}</p>'

@@ -17,7 +17,9 @@ from chartgen.metrics.show.series import Bin, Course
 from chartgen.metrics.show.text import figure_rows
 from chartgen.visible import visible
 
-_WIDTH, _HEIGHT = 960, 190
+_HEIGHT = 190
+#: Pixels of a picture for a phone.
+NARROW = 400
 # Maximum number of marks beyond the axis, and of places that show their values.
 _MARKED, _LABELLED = 50, 150
 # Margins of the plot.
@@ -31,7 +33,7 @@ GROUNDS = {
 #: Rules for the elements of a picture.
 RULES = """
 .hover { fill: var(--ink); opacity: 0; } .hover:hover { opacity: .08; } .far { fill: var(--c); }
-.grid { stroke: var(--grid); stroke-width: 1; } .tick { fill: var(--soft); font-size: 11px; } .end { text-anchor: end; }
+.grid { stroke: var(--grid); stroke-width: 1; } .tick { fill: var(--soft); font-size: 12px; } .end { text-anchor: end; }
 .middle { text-anchor: middle; } .title { fill: var(--ink); font-size: 13px; font-weight: 600; }
 .line, .lost { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round; }
 .lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .again { fill: var(--ink); opacity: .12; }
@@ -49,24 +51,31 @@ class StepAxis(NamedTuple):
     Args:
         unit: Name of its values.
         write: Formats a value; only whole ones have ticks.
+        width: Pixels of the picture; a phone needs a narrow one, since a scaled one has tiny letters.
     """
 
     first: float
     last: float
     unit: str = "step"
     write: Callable[[float], str] = "{:,.0f}".format
+    width: int = 960
+
+    @property
+    def right(self) -> int:
+        """The right edge of the plot."""
+        return self.width - _RIGHT
 
 
 class Scale:
     """Converts steps and values to coordinates of the picture."""
 
     def __init__(self, axis: StepAxis, panel: Panel) -> None:
-        self._first, self._span = axis.first, max(axis.last - axis.first, 1)
+        self._first, self._scale = axis.first, (axis.right - _LEFT) / max(axis.last - axis.first, 1)
         self._low, self._high = panel.low, panel.high
 
     def x(self, step: float) -> float:
         """Return the coordinate of a step."""
-        return _LEFT + (step - self._first) / self._span * (_WIDTH - _LEFT - _RIGHT)
+        return _LEFT + (step - self._first) * self._scale
 
     def y(self, value: float) -> float:
         """Return the coordinate of a value; a value far beyond the axis is just outside of it."""
@@ -77,7 +86,7 @@ class Scale:
 def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int = 0) -> str:
     """Draw a panel, in the colour of a number in the style sheet."""
     scale = Scale(axis, panel)
-    width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    width, height = axis.right - _LEFT, _HEIGHT - _TOP - _BOTTOM
     parts = [
         *_grid(panel, scale, axis),
         # an inner picture clips content beyond its edge
@@ -89,9 +98,10 @@ def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int
         f'<text class="title" x="{_LEFT}" y="15">{escape(panel.title)}</text>',
     ]
     if panel.beyond:
-        parts.append(f'<text class="tick end" x="{_WIDTH - _RIGHT}" y="15">{escape(panel.cut)}</text>')
+        cut = panel.cut if axis.width > NARROW else panel.cut.partition(", ")[0]
+        parts.append(f'<text class="tick end" x="{axis.right}" y="15">{escape(cut)}</text>')
         parts += _beyond(panel, scale)
-    box = f'y="{y}" width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
+    box = f'y="{y}" width="{axis.width}" height="{_HEIGHT}" viewBox="0 0 {axis.width} {_HEIGHT}" role="img"'
     label = f'aria-label="{escape(panel.title)} over the {axis.unit}s"'
     return f'<svg class="c{number}" {box} {label}>\n' + "\n".join(parts) + "\n</svg>"
 
@@ -104,10 +114,10 @@ def picture(title: Sequence[str], shown: Sequence[Panel], happened: EventMarks, 
     """
     *above, below = title
     top = _LINE * len(above) + 8
-    height = top + _HEIGHT * len(shown) + _LINE
+    width, height = axis.width, top + _HEIGHT * len(shown) + _LINE
     style = f"svg {{ {GROUNDS[theme]} font-family: system-ui, sans-serif; }}{RULES}{colour_rules(shown, theme)}"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f'<style>{style}</style><rect width="100%" height="100%" style="fill: var(--ground)"/>',
         *(
             f'<text class="title" x="{_LEFT}" y="{_LINE * at}">{escape(line)}</text>'
@@ -129,9 +139,9 @@ def colour_rules(shown: Sequence[Panel], theme: str) -> str:
 def _grid(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
     for value in ticks(panel.low, panel.high, 6):
         y = scale.y(value)
-        yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<line class="grid" x1="{_LEFT}" x2="{axis.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4:.1f}">{value:,.6g}</text>'
-    for step in filter(float.is_integer, ticks(axis.first, axis.last, 6)):
+    for step in filter(float.is_integer, ticks(axis.first, axis.last, min(6, axis.width // 100))):
         x = scale.x(step)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
         yield f'<text class="tick middle" x="{x:.1f}" y="{_HEIGHT - 8}">{axis.write(step)}</text>'

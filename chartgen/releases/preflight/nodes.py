@@ -166,7 +166,8 @@ def _labels_hint(fleet: Fleet) -> str:
         return f"kubectl uncordon {' '.join(cordoned)}"
     if len(fleet.selected) > len(fleet.usable):
         return "kubectl describe node, which shows why it is not Ready"
-    return f"add {fleet.needed - len(fleet.selected)} machines, or correct nodeSelector or machineType"
+    missing = fleet.needed - len(fleet.selected)
+    return f"add {missing} machines, use less nodes or run.spares, or correct nodeSelector or machineType"
 
 
 def _shortage(node: Object, pods: Pods) -> str:

@@ -182,7 +182,7 @@ def _quota(context: PreflightContext, owner: Object, flavors: list[dict[str, Any
     short = {resource for resource, amount in requested.items() if most[resource] < amount}
     text = f"the run asks for {_amounts(requested, short)}, flavor {flavor} of ClusterQueue {name} has "
     text += _amounts(most, short) + " with what it may borrow" * bool(cohort)
-    change = "raise nominalQuota (setup.quota.nodes or setup.queues), or use fewer nodes"
+    change = "raise nominalQuota (setup.quota.nodes or setup.queues), or use fewer nodes or run.spares"
     return failed(text, f"kubectl edit clusterqueue {name}: {change}")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from chartgen.checks import effective_values
+from chartgen.checks.job import value_at
 from chartgen.checks.secrets import looks_secret
 from chartgen.composer.origin import origin_of
 from chartgen.helm.yaml import dotted
@@ -77,8 +78,9 @@ def _values(chart: Chart, values: Values) -> Iterator[str]:
         yield from ["-f", str(layer.source)] if layer.document else _flags(layer, values.data)
     effective: dict[str, Any] = effective_values(chart, values)
     nodes, quota = effective.get("nodes"), ((effective.get("setup") or {}).get("quota") or {}).get("nodes")
-    if isinstance(nodes, int) and isinstance(quota, int) and quota < nodes:
-        yield from ("--set", f"setup.quota.nodes={nodes}")
+    machines = nodes + (value_at(effective, "run.spares") or 0) if isinstance(nodes, int) else 0
+    if (quota or nodes or 0) < machines:  # a spare that was chosen is in no file
+        yield from ("--set", f"setup.quota.nodes={machines}")
 
 
 def _flags(layer: Layer, data: dict[str, Any]) -> Iterator[str]:

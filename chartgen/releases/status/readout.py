@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from chartgen.errors import MissingToolError, Problem
-from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
+from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object, side_by_side
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind, run_names
 from chartgen.kube.workloads import expected_pods, find_runs, find_workers, is_suspended, outcome, why_no_run
@@ -185,15 +185,19 @@ def _read_brief(cluster: Cluster, release: str, namespace: str) -> Readout:
 
 
 def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord | None) -> Readout:
-    record = record or read_last_record(cluster, release, namespace)
-    found = find_runs(cluster, release, namespace, deleting=True, needed=partial(_contains, record))
+    def of_run() -> tuple[RevisionRecord | None, list[Object]]:
+        last = record or read_last_record(cluster, release, namespace)
+        return last, find_runs(cluster, release, namespace, deleting=True, needed=partial(_contains, last))
+
+    # the pods may be thousands: the server writes them meanwhile
+    reads: tuple[Callable[[], Any], ...] = (of_run, partial(summarize_pods, cluster, release, namespace))
+    (record, found), summary = side_by_side(reads)
     runs = [run for run in found if "deletionTimestamp" not in run["metadata"]]
     revision = revision_of(record) if record else None
     odd = record_causes(record, runs) if record else ()
     if not runs:
         causes = (*odd, why_leaving(found) if found else why_absent(release, namespace, record))
         return Readout(release, namespace, "absent", revision=revision, runs=tuple(map(title, found)), causes=causes)
-    summary = summarize_pods(cluster, release, namespace)
     state = _counted(cluster, runs, summary, release, namespace)
     progress, slow = progress_now(cluster, summary, namespace, record) if state.phase == "running" else ("", None)
     has_failed = state.phase == "failed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -17,18 +18,20 @@ from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 
 LONGEST = 1024  # compared characters of a line: of a hostile one, some patterns take quadratic time
 _LONGEST_READ = 1 << 20  # bytes; the rest of a longer line counts as another
-_MOST_LINES = 5_000_000  # of one log, the last ones of a file: causes are at its end
+_MOST_LINES = 5_000_000  # of one log
+_END = 64_000_000  # bytes of a file that are read, the last ones: causes are at its end
 _MOST_BYTES = 1 << 32  # of one log, unpacked
 _MOST_RANKS = 1 << 16  # a larger number is no rank
 _LONGEST_CALL = 256  # characters of a stack's line
 _MOST_CLUES = 1000  # of one log
 _GZIP = b"\x1f\x8b"
 # What a line begins with: the time of `kubectl logs --timestamps`, `--prefix`, ranks of torchrun --tee, PyTorch and
-# mpirun --tag-output, as in status/ranks.py and metrics/read/prefix.py; Ray (driver's log) names the rank in brackets.
+# mpirun --tag-output, as in status/ranks.py and metrics/read/prefix.py; Ray (driver's log) names the rank in brackets;
+# srun --label the task, which may be that of a machine, and pdsh (DeepSpeed) the host, here one that ends with a digit.
 _PREFIX = re.compile(
     r"(?:(?P<time>\d{4}-\d\d-\d\dT[\d:.]+)(?:Z|[+-]\d\d:\d\d) |\[pod/(?P<pod>[^\]/]+)[^\]]*\] ?"
     r"|(?:[\w.-]+/\d+ )?\[(?P<role>default|rank)(?P<number>\d+)\]: ?|\[(?:[^\]\s]*@)?\d+,(?P<mpi>\d+)\]<\w+>: ?"
-    r"|\(\w+\[rank=(?P<ray>\d+)\][^)]*\) )"
+    r"|\(\w+\[rank=(?P<ray>\d+)\][^)]*\) | {0,6}(?:[\w.-]{0,252}\d|localhost): )"
 )
 # Times in a line: of Python's logging and torchrun's report, and of glog, which leaves out the year.
 _TIME = re.compile(
@@ -97,10 +100,9 @@ class RunLog:
     """What one log contributes.
 
     Args:
-        name: Its file or pod.
+        name: Its file or pod, or the part of it that is read, in which lines are counted.
         machine: Its machine; empty while it is unknown.
         ranks: Global ranks whose output it contains; empty when unknown.
-        skipped: Number of lines before the first one that is read.
         clues: Lines that name a cause.
         timeouts: Rank -> the first collective that did not end.
         enqueued: Rank -> (group, last collective that it began).
@@ -110,7 +112,6 @@ class RunLog:
     name: str
     machine: str = ""
     ranks: range = range(0)
-    skipped: int = 0
     lines: int = 0
     clues: list[Clue] = field(default_factory=list)
     timeouts: dict[int, TimedOut] = field(default_factory=dict)
@@ -132,8 +133,11 @@ def read_file(path: Path) -> RunLog:
 def _lines_of(path: Path, log: RunLog) -> Iterator[str]:
     try:
         with path.open("rb") as stream, gzip.open(stream) if stream.peek(2)[:2] == _GZIP else stream as source:
-            log.skipped = _skip(source) if path.is_file() else 0  # a pipe can be read once
-            left = _MOST_BYTES - (source.tell() if log.skipped else 0)
+            if path.is_file() and (size := _size(source)) > _END:  # a pipe can be read once
+                source.seek(size - _END)
+                of = f"the first {_MOST_BYTES / 1e9:.1f} GB of " if size >= _MOST_BYTES and source is not stream else ""
+                log.name = f"the last {_END / 1e6:.0f} MB of {of}{log.name}"
+            left = min(_END, _MOST_BYTES) if source.seekable() else _MOST_BYTES
             while left > 0 and (line := source.readline(min(left, _LONGEST_READ))):
                 left -= len(line)
                 yield line.decode("utf-8", "replace")
@@ -143,18 +147,17 @@ def _lines_of(path: Path, log: RunLog) -> Iterator[str]:
         raise ChartgenError(Problem(f"cannot be read: {error.strerror or error}", path)) from None
 
 
-def _skip(source: Any) -> int:
-    """Move to the last lines of a file; return the number of lines before."""
-    excess, skipped = -_MOST_LINES, 0
-    with suppress(EOFError, zlib.error, gzip.BadGzipFile):
-        while source.tell() < _MOST_BYTES and (block := source.read(_LONGEST_READ)):
-            excess += block.count(b"\n") + block.count(b"\r")
+def _size(source: Any) -> int:
+    """Return the size of a file in bytes: of a packed one, that of its content as far as it can be unpacked."""
+    if not isinstance(source, gzip.GzipFile):
+        size: int = source.seek(0, io.SEEK_END)
+    else:
+        with suppress(EOFError, zlib.error, gzip.BadGzipFile):
+            while source.tell() < _MOST_BYTES and source.read(_LONGEST_READ):
+                pass
+        size = source.tell()
     source.seek(0)
-    while excess > 0:
-        block = source.read(_LONGEST_READ) + source.readline(_LONGEST_READ)
-        excess -= block.count(b"\n") + block.count(b"\r")
-        skipped += block.count(b"\n")
-    return skipped
+    return size
 
 
 def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: range = range(0)) -> RunLog:
@@ -202,7 +205,7 @@ class _LogReading:
 
     def take(self, line: str) -> None:
         rank, text = self._unprefixed(line)
-        place = f"{self.log.name}:{self.log.skipped + self.log.lines + 1}"
+        place = f"{self.log.name}:{self.log.lines + 1}"
         if host := _HOST.match(text):
             self.log.machine = self.log.machine or host[1] or host[2]
         if rank is not None:

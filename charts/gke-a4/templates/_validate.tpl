@@ -31,9 +31,9 @@ topology.mode: {{ default "" $v.topology.mode }}, and no queue that places the p
 queue.flexStart: true without {{ ternary "run.deadlineSeconds" (ternary "queue.name" "queue.name and run.deadlineSeconds" (not (not $v.run.deadlineSeconds)))
   (not (not $v.queue.name)) }}; give {{ ternary "run.deadlineSeconds" (ternary "queue.name" "queue.name and run.deadlineSeconds"
   (not (not $v.run.deadlineSeconds))) (not (not $v.queue.name)) }}, or use false{{ end }}
-{{ if and $v.topology.sliceSize (ne (mod $v.nodes (max $v.topology.sliceSize 1)) 0) }}
-topology.sliceSize: {{ toJson $v.topology.sliceSize }} does not divide {{ int64 $v.nodes }} machines; use {{ include "gke-a4.divisor" (list (int64 $v.nodes)
-  (max $v.topology.sliceSize 1)) | int64 }}{{ end }}
+{{ if and $v.topology.sliceSize (ne (mod (add $v.nodes $v.run.spares) (max $v.topology.sliceSize 1)) 0) }}
+topology.sliceSize: {{ toJson $v.topology.sliceSize }} does not divide {{ add $v.nodes $v.run.spares }} machines; use {{ include "gke-a4.divisor"
+  (list (add $v.nodes $v.run.spares) (max $v.topology.sliceSize 1)) | int64 }}{{ end }}
 {{ end }}
 {{ if eq $f.launcher.task "train" }}
 {{ if ne (mod $f.world $f.modelParallel) 0 }}

@@ -57,13 +57,14 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "stepPatterns" (include "onprem-p8000.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
 {{- range $key, $usual := fromJson `
-  {"batch.global": "1/gpu", "batch.micro": 1, "checkpoint.enabled": false, "checkpoint.from": "", "data.name": "",
-  "evaluation.batches": 0, "mlflow.experiment": null, "model.initStandardDeviation": null, "model.rotaryBase": null,
-  "model.tiedEmbeddings": null, "optimizer.clipGradient": null, "optimizer.decay": null, "optimizer.learningRate":
-  null, "optimizer.minLearningRate": null, "optimizer.warmupSteps": null, "optimizer.weightDecay": null,
-  "parallelism.context": 1, "parallelism.distributedOptimizer": true, "parallelism.expert": 1, "parallelism.pipeline":
-  1, "parallelism.sequence": false, "parallelism.tensor": 1, "parallelism.virtualPipeline": 1, "profile.enabled":
-  false, "recompute": "none", "sequenceLength": 2048, "steps": 10, "wandb.project": null}` }}
+  {"batch.global": "1/gpu", "batch.micro": 1, "checkpoint.enabled": false, "checkpoint.from": "", "checkpoint.keep":
+  null, "data.name": "", "evaluation.batches": 0, "mlflow.experiment": null, "model.initStandardDeviation": null,
+  "model.rotaryBase": null, "model.tiedEmbeddings": null, "optimizer.clipGradient": null, "optimizer.decay": null,
+  "optimizer.learningRate": null, "optimizer.minLearningRate": null, "optimizer.warmupSteps": null,
+  "optimizer.weightDecay": null, "parallelism.context": 1, "parallelism.distributedOptimizer": true,
+  "parallelism.expert": 1, "parallelism.pipeline": 1, "parallelism.sequence": false, "parallelism.tensor": 1,
+  "parallelism.virtualPipeline": 1, "profile.enabled": false, "recompute": "none", "sequenceLength": 2048, "steps":
+  10, "wandb.project": null}` }}
 {{- $path := splitList "." $key }}
 {{- $value := index $v (first $path) }}
 {{- if rest $path }}{{ $value = index $value (last $path) }}{{ end }}

@@ -1,6 +1,6 @@
 """Lines about checkpoints: Megatron-LM's, NeMo 1's and NeMo 2's.
 
-`saving checkpoint at iteration      50 to DIR`, `successfully saved checkpoint from iteration      50 to DIR`,
+`saving checkpoint at iteration      50 to DIR`, `successfully saved checkpoint from iteration      50 to DIR` (or at),
 `successfully loaded checkpoint from DIR [...] at iteration 50`; `Checkpoint save for step 50 started at 1727.5`,
 `Async checkpoint save for step 50 (DIR) finalized successfully at 1730.1`, `Global Checkpoint Save : Rank: 0 :
 Iteration: 49 : Start time: 1727.500s : Save duration: 1.250s`, `Global Checkpoint Load : Rank : 0 : Start time : ...`.
@@ -24,7 +24,7 @@ from chartgen.metrics.read.readers import Reader
 _SIGNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("end", re.compile(rb"\[NeMo I .{0,99}uccessfully saved checkpoint from iteration +(?P<before>\d+)")),
     ("start", re.compile(rb"saving checkpoint at iteration +(?P<step>\d+)")),
-    ("end", re.compile(rb"[Ss]uccessfully saved checkpoint from iteration +(?P<step>\d+)")),
+    ("end", re.compile(rb"[Ss]uccessfully saved checkpoint (?:from|at) iteration +(?P<step>\d+)")),
     ("load", re.compile(rb"successfully loaded checkpoint(?:.{0,5000} at iteration (?P<step>\d+))?")),
     ("start", re.compile(rb"Checkpoint save for step (?P<step>\d+) started(?: at (?P<when>[\d.]+\d))?")),
     (

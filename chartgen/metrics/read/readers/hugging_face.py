@@ -4,7 +4,7 @@
   in quotes. The step is only in the bar before it in the same line, or else in the bar drawn again after it:
   ` 31%|###  | 56/176 [02:30<12:19,  1.50s/it]`. An evaluation is `{'eval_loss': 0.25, ...}`, with a bar of its own.
 - ms-swift adds `'global_step/max_steps': '56/176'` (with Megatron `'iteration'`) and `'elapsed_time': '1h 22m 38s'`;
-  its logging.jsonl is the same in JSON.
+  its logging.jsonl is the same in JSON, and ends with a line that repeats all values.
 - LLaMA-Factory's trainer_log.jsonl has `"current_steps": 56, "total_steps": 176`, and `"elapsed_time": "0:27:55"`.
 
 The time passed, to a second, is the only one: step times are means between two lines. The processes of several machines
@@ -23,6 +23,7 @@ from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
 
 _BATCH = re.compile(rb"Total train batch size \([^)]{0,100}\) = (\d{1,12})\b")
+_STATE = b'"log_history": ['
 _BAR = re.compile(rb"^(?:Train: )? {0,20}\d{1,3}%\|[^|]{0,200}\| (\d{1,18})/(\d{1,18}) \[([\d:]{1,20})<")
 _PAIR = re.compile(r"""(['"])([\w/() ]{1,60})\1: (?:(['"])([^'"]{1,60})\3|([^'",}\s]{1,60}))""")
 _STEPS = dict.fromkeys(("global_step/max_steps", "iteration", "current_steps", "step"))
@@ -39,12 +40,13 @@ def open_reader() -> Reader:
 
 
 class TrainerReader:
-    """Keeps the bar of training, values that wait for it, and the last step with its time."""
+    """Keeps the bar of training, which is drawn before its values, values that wait for it, and the last step."""
 
     def __init__(self) -> None:
         self._bar: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
         self._beside = ("", "")
+        self._drawn: tuple[str, dict[str, str]] = ("", {})
         self._total = ""
         self._step, self._passed = -1, 0
         self._latest = (-1, 0)
@@ -52,10 +54,21 @@ class TrainerReader:
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
         """Return the step, the evaluation or the batch of a line."""
+        if _STATE in line:
+            return ()
         if batch := _BATCH.search(line):
             return (Setting("global_batch_size", batch[1].decode()),)
-        drawn = self._draws(line[prefix.size :])
+        if bar := _BAR.search(line[prefix.size :]):
+            number, total, passed = (group.decode() for group in bar.groups())
+            self._drawn = total, {"step": f"{number}/{total}", "elapsed_time": passed}
         pairs = {match[2]: match[4] or match[5] for match in _PAIR.finditer(line.decode(errors="replace"))}
+        if "loss" in pairs and self._drawn[0]:
+            self._total = self._drawn[0]  # data and evaluations have bars of their own
+        elif "eval_loss" in pairs:
+            self._drawn = ("", {})
+        drawn = bar is not None and self._drawn[0] == self._total
+        if self._drawn[0] == self._total:
+            self._bar = self._drawn[1]
         values = pairs.get("loss", ""), pairs.get("epoch", "")
         if drawn and not pairs:
             pairs, self._waiting = self._waiting, {}
@@ -65,17 +78,6 @@ class TrainerReader:
             self._waiting = pairs if values != self._beside else {}  # LLaMA-Factory prints them twice
             return ()
         return self._values({**self._bar, **pairs}, prefix.when)
-
-    def _draws(self, line: bytes) -> bool:
-        """Report whether a line draws the bar of training, which is the first one."""
-        bar = _BAR.search(line)
-        if bar is None:
-            return False
-        number, total, passed = (group.decode() for group in bar.groups())
-        self._total = self._total or total
-        if total == self._total:
-            self._bar = {"step": f"{number}/{total}", "elapsed_time": passed}
-        return total == self._total
 
     def _values(self, pairs: Mapping[str, str], when: float) -> Sequence[Event]:
         progress = next((pairs[name] for name in _STEPS if name in pairs), "")

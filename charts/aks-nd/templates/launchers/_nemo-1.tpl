@@ -35,7 +35,7 @@ exp_manager:
     every_n_train_steps: {{ int64 .Values.checkpoint.interval }}
     monitor: step
     mode: max
-    save_top_k: 2
+    save_top_k: {{ include "aks-nd.setting" (list . "checkpoint.keep") }}
   log_step_timing: true
 {{- with .Values.wandb.project }}
   create_wandb_logger: true

@@ -156,6 +156,9 @@ checkpoint:
   load: {{ .Values.checkpoint.enabled | ternary $checkpoints "null" }}
 {{- if .Values.checkpoint.enabled }}
   save_interval: {{ int64 .Values.checkpoint.interval }}
+{{- with .Values.checkpoint.keep }}
+  most_recent_k: {{ int64 . }}
+{{- end }}
 {{- if and $portable (ge $release 2604) }}
   # By a process that stays, the default of use_persistent_ckpt_worker; a recipe decides itself, since FSDP saves otherwise.
   async_save: true

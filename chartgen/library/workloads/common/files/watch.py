@@ -2,7 +2,10 @@
 
     watch.py FOLDER PROGRAM [ARGUMENT]...
 
-Watched is a process that prints steps, from its first one on; with most programs that is one rank of the run.
+Watched is a process that prints steps, from its first one on; with most programs that is one rank of the run. Before
+that, it is the first process of each machine, for FIRST_STEP_SECONDS (unset: two hours): each leaves a file in
+RUN_DIRECTORY/starting, and the first step removes that of rank 0. If it is still there, the run hangs. Machines that do
+not see the files of all others, as on storage of their own, wait on.
 
 HANG_SECONDS is the time that a step may take; unset: it follows from the steps before (`Limit`). When one takes longer,
 the run hangs: SIGABRT ends all processes of this machine, and Python prints the stack of each thread
@@ -14,8 +17,9 @@ limit).
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
 
-A process that fails leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log: exit code, memory, disk, versions and last
-output, with stacks. PyTorch's Flight Recorder dumps beside it. `chartgen why` reads the folder.
+A process that fails, and the first of a machine that is stopped, leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log:
+exit code, memory, disk, versions and last output, with stacks. PyTorch's Flight Recorder dumps beside it.
+`chartgen why` reads the folder.
 
 Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
 torchrun reports 1 for each.
@@ -48,6 +52,7 @@ USUAL = 20  # times the median of the steps before
 LEAST = 300.0  # seconds; the grace period, in which a checkpoint is saved, comes on top
 LONGER = 3  # times the longest step before, which may be an evaluation or a checkpoint
 FIRST, EARLY = 5, 3600.0  # steps that compile and fill caches, and their seconds
+START = 7200.0  # seconds until the first step: weights are loaded, and indexes of data made
 REST = 1 << 20  # bytes of output after the program's end; no pipe holds more
 KEPT = 1 << 15  # bytes of output in a black box; a run of 16,384 ranks leaves 512 MiB
 # What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
@@ -63,6 +68,7 @@ OTHER = rb"checkpoint|\bsav(e|ed|ing)\b|\bload(ed|ing)?\b|\bresum"
 STEP = rb"(?i)^(?!.*(%s)).*(\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)" % OTHER
 
 BOX = Path(os.environ.get("RUN_DIRECTORY", "."), "blackbox")
+STARTING = BOX.with_name("starting")
 
 
 class Limit:
@@ -78,6 +84,10 @@ class Limit:
         self._fixed, self._batches, self._grace = seconds, batches, grace
         self._last, self._longest = 0.0, 0.0
         self._steps: deque[float] = deque(maxlen=100)
+
+    def first(self) -> float:
+        """Return the seconds until the first step is due."""
+        return max(float(os.environ.get("FIRST_STEP_SECONDS") or START), self._fixed or 0.0)
 
     def after_step(self, now: float) -> float:
         """Return the seconds until the next step is due, after a step at this time."""
@@ -103,7 +113,7 @@ class Watch:
 
     def __init__(self, limit: Limit | None, text: str, folder: Path, report: Report | None = None) -> None:
         self._limit, self._folder, self._report = limit, folder, report
-        self._allowed = 0.0
+        self._allowed, self._started = 0.0, False
         self._step = re.compile(re.escape(text.encode()) or STEP)
         self._due: float | None = None
         self._dead: float | None = None
@@ -128,11 +138,17 @@ class Watch:
         signal.signal(signal.SIGTERM, lambda *_: self._stop(grace))
         signal.signal(signal.SIGALRM, lambda *_: self._abort())
         signal.signal(signal.SIGUSR1, lambda *_: self._abort())
+        if self._limit and os.environ.get("LOCAL_RANK") == "0":
+            self._allowed = self._limit.first()
+            self._due = time.monotonic() + self._allowed
+            announce_start()
         self._pass_on()
         code = self._program.wait()
         code = HUNG if self._dead is not None else code if code >= 0 else 128 - code
-        if code not in {0, ENDED}:
+        failed = code not in {0, ENDED}
+        if failed:
             self._leave(code)
+        if failed or (self._stopped and os.environ.get("LOCAL_RANK") == "0"):
             leave_box(code, self._tail)
         return code
 
@@ -163,7 +179,9 @@ class Watch:
             if self._dead is not None and now > self._dead:
                 self._program.kill()
             elif self._due is not None and self._dead is None and now > self._due:
-                self._end_machine()
+                if self._started or nothing_started():
+                    self._end_machine()
+                self._due = None
 
     def _look(self, block: bytes) -> None:
         """Look for a step in the lines that a block completes; carriage returns end those of a bar."""
@@ -171,6 +189,10 @@ class Watch:
         self._line = rest[-LONGEST:]
         if self._limit and any(map(self._step.search, lines)):
             now = time.monotonic()
+            if not self._started:
+                with suppress(OSError):  # another rank was first
+                    (STARTING / "0").unlink()
+            self._started = True
             self._allowed = self._limit.after_step(now)
             self._due = now + self._allowed
         if self._report:
@@ -202,6 +224,23 @@ class Watch:
             self._dead = time.monotonic() + DYING
             self._program.send_signal(signal.SIGABRT)
             self._program.send_signal(signal.SIGCONT)  # a stopped process would take no other signal
+
+
+def announce_start() -> None:
+    """Leave the file of this machine."""
+    with suppress(OSError):  # without it, nothing ends here before the first step
+        if STARTING.is_symlink():  # of another user
+            STARTING.unlink()
+        STARTING.mkdir(parents=True, exist_ok=True)
+        (STARTING / os.environ["RANK"]).touch()
+
+
+def nothing_started() -> bool:
+    """Report whether all machines left their files, and no rank has printed a step since rank 0 left its own."""
+    with suppress(OSError, ValueError):
+        found = [each.name for each in STARTING.iterdir()]
+        return "0" in found and len(found) >= int(os.environ.get("NNODES", ""))
+    return False
 
 
 def leave_box(code: int, tail: bytes) -> None:
