@@ -7,6 +7,7 @@ from typing import Any
 
 from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
 from chartgen.checks.speed import describe_speed, speed_of
+from chartgen.visible import counted
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 # What templates/_figures.tpl chooses for a run that saves, by kind; unknown for a kind of the user's own.
@@ -46,10 +47,8 @@ def layout_lines(sizes: dict[str, int], batch: dict[str, int], steps: int) -> It
     """Yield the layout, batch and steps of a training as lines of (label, text)."""
     shown = {name: size for name, size in sizes.items() if size > 1 or name in ("tensor", "pipeline", "data")}
     yield "layout", " x ".join(f"{name} {size}" for name, size in shown.items())
-    yield (
-        "batch",
-        f"{batch['global']} samples a step, {batch['micro']} at a time, {batch['microBatches']} micro-batches",
-    )
+    parts = f"{batch['microBatches']} micro-batch{'es' * (batch['microBatches'] != 1)}"
+    yield "batch", f"{counted(batch['global'], 'sample')} a step, {batch['micro']} at a time, {parts}"
     yield "steps", str(steps or "set by the program's own configuration")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +14,9 @@ from chartgen.cli.completion import complete_preset
 from chartgen.cli.job import library
 from chartgen.cli.options import GivenPlace, path_option, place_options, target_argument
 from chartgen.cli.output import note
+
+if TYPE_CHECKING:
+    from chartgen.helm.chart import Chart
 
 
 @click.command()
@@ -54,6 +59,7 @@ def init(
       chartgen init eks-p5 --from-cluster --namespace ml
       chartgen init gke-a3mega --no-ask
     """
+    from chartgen.composer.assembly import compose_interface
     from chartgen.composer.presets import preset_layers, site_example
     from chartgen.composer.site_names import replace_names
     from chartgen.composer.target import load_target
@@ -83,7 +89,7 @@ def init(
             text = site_file(text, survey_site(cluster, loaded, place.namespace), loaded)
     asks = sys.stdin.isatty() and sys.stderr.isatty() if ask is None else ask
     if asks:
-        text = replace_names(text, _ask)
+        text = replace_names(text, partial(_ask, compose_interface(loaded)))
     write_whole(to, text)
     _show_next(name, preset_name, to, filled=asks)
 
@@ -111,14 +117,22 @@ def _name_runs(target: str, preset: str, site: Path) -> bool:
     return True
 
 
-def _ask(key: str, default: str | int) -> str | int | None:
-    """Ask for the value of a key."""
+def _ask(chart: Chart, keys: tuple[str, ...], default: str | int) -> str | int | None:
+    """Ask for the value of a key until the chart's schema permits the answer; keys beside it are not judged."""
+    from chartgen.checks import check_values
+    from chartgen.helm.values import Values
+
+    name = ".".join(keys)
     while True:
-        answer = click.prompt(key, default=str(default), err=True).strip()
+        answer = click.prompt(name, default=str(default), err=True).strip()
         if answer == "-":
             return None
-        if isinstance(default, str):
-            return str(answer)
-        if answer.isascii() and answer.isdecimal():
-            return int(answer)
-        click.echo(f"{key} is a number, such as {default}", err=True)
+        value = int(answer) if isinstance(default, int) and answer.isascii() and answer.isdecimal() else str(answer)
+        nested: Any = value
+        for key in reversed(keys):
+            nested = {key: nested}
+        messages = (problem.message for problem in check_values(chart, Values(nested)))
+        refusal = next((message for message in messages if message.startswith((f"{name} is ", f"{name} must "))), "")
+        if not refusal:
+            return value
+        click.echo(refusal, err=True)

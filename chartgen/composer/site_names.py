@@ -23,12 +23,12 @@ def edit(text: str, change: Callable[[Any], None]) -> str:
     return out.getvalue()
 
 
-def replace_names(text: str, ask: Callable[[str, str | int], Answer]) -> str:
+def replace_names(text: str, ask: Callable[[tuple[str, ...], str | int], Answer]) -> str:
     """Return a site file with other names.
 
     Args:
         text: The site file.
-        ask: Receives the dotted key and the value of each text and number below the top level, and returns the new
+        ask: Receives the key path and the value of each text and number below the top level, and returns the new
             value; None removes the key, and whatever it leaves empty.
     """
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
@@ -38,7 +38,7 @@ def replace_names(text: str, ask: Callable[[str, str | int], Answer]) -> str:
             parents = [values]
             for part in path[:-1]:
                 parents.append(parents[-1][part])
-            answer = ask(".".join(map(str, path)), parents[-1][path[-1]])
+            answer = ask(tuple(map(str, path)), parents[-1][path[-1]])
             if answer is not None:
                 if answer != parents[-1][path[-1]]:  # an equal one keeps its quotes
                     # Helm takes a plain `on` for a switch

@@ -123,7 +123,7 @@ def connect(*, kubeconfig: Path | str | None = None, context: str | None = None,
         from lightkube.config import client_adapter
         from lightkube.core.exceptions import ConfigError
     except ImportError:
-        hint = 'pip install "chartgen[cluster]"'
+        hint = "pip install 'PATH[cluster]', with the folder or the wheel of chartgen as PATH"
         raise MissingToolError(Problem("the Kubernetes client library is missing", hint=hint)) from None
     import httpx2
 

@@ -61,6 +61,22 @@ def test_a_user_is_asked_for_each_name(tmp_path: Path, monkeypatch: pytest.Monke
     assert chartgen("check", "gke-a3mega", "--preset", "gpt3-175b", "-f", "site.yaml").exit_code == 0
 
 
+def test_a_name_that_cannot_be_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = chartgen("init", "gke-a3mega", "--ask", input="My Queue\nours\nmybucket\ngs://data\n\n\n\n\n")
+    assert done.exit_code == 0
+    found: dict[str, Any] = load_values([Path("site.yaml")]).data
+    assert (found["queue"], found["storage"]["data"]["from"]) == ({"name": "ours"}, "gs://data")
+    assert [line for line in done.stderr.splitlines() if '"My Queue"' in line or '"mybucket"' in line] != []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_names_of_each_example_are_permitted(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = chartgen("init", target, "--ask", input="\n" * 40)
+    assert (done.exit_code, "must be" in done.stderr) == (0, False)
+
+
 def test_a_number_is_asked_for_until_it_is_one_and_an_end_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,7 +86,7 @@ def test_a_number_is_asked_for_until_it_is_one_and_an_end_writes_nothing(
     assert chartgen("init", "box", "--path", ours, "--ask", input="4x\n").exit_code == 1
     assert not Path("site.yaml").exists()
     done = chartgen("init", "box", "--path", ours, "--ask", input="4x\n4\n\n")
-    assert "nodes is a number, such as 2" in done.stderr
+    assert 'nodes must be a whole number from 1 to 100000, not "4x"' in done.stderr
     assert Path("site.yaml").read_text() == "nodes: 4\nnodeSelector: {a: b}\n"
 
 
