@@ -210,18 +210,22 @@ def test_diff_of_a_release(here: Site) -> None:
     assert late.stderr == has("error my-run revision 4 Helm 1")
 
 
-def test_a_release_keeps_the_interval_that_was_chosen_for_it(here: Site, machines: ControlPlane) -> None:
-    left_out = ("--set", "nodes=2,launcher=megatron-lm,checkpoint.enabled=true,steps=100000")
+def test_a_release_keeps_the_interval_and_the_spare_that_were_chosen_for_it(here: Site, machines: ControlPlane) -> None:
+    image = "launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.06"  # and what its CUDA needs
+    image += ",network.pluginVersion=v1.0.17,network.daemonVersion=v1.0.23"
+    left_out = ("--set", f"nodes=16,launcher=megatron-lm,checkpoint.enabled=true,steps=100000,{image}")
     made = call(here, "install", "gke-a3mega", RELEASE, *GPT[4:], *left_out, "--force")
     assert made.exit_code == 0, made.stderr
     assert "> checkpoint.interval: left out -> " in made.stderr
-    chosen = read_records(machines.cluster, RELEASE, here.namespace)[-1].values["checkpoint"]["interval"]
+    stored = read_records(machines.cluster, RELEASE, here.namespace)[-1].values
+    chosen = stored["checkpoint"]["interval"]
     assert chosen != 1000
+    assert stored["run"]["spares"] == 1
     (run,) = here.runs()
     assert call(here, "diff", RELEASE, *GPT[4:], *left_out).stdout == has(f"JobSet {run} continues unchanged")
     same = call(here, "upgrade", "gke-a3mega", RELEASE, *GPT[4:], *left_out, "--force", "--yes")
     assert (same.exit_code, here.runs()) == (0, [run]), same.stderr
-    assert f"> checkpoint.interval: left out -> {chosen}" in same.stderr
+    assert f"> checkpoint.interval: left out -> {chosen}; run.spares: left out -> 1\n" in same.stderr
 
 
 def test_an_upgrade_keeps_the_code_of_the_release(here: Site, tmp_path: Path) -> None:
