@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,11 +26,10 @@ from chartgen.linter import cache, find_presets
 from chartgen.linter.chart_files import named_in_archive, read_chart
 from chartgen.linter.config import Config, escapes, read_config, rejected_path
 from chartgen.linter.confined import Outcome, confined
-from chartgen.linter.handwritten import lint_values
 from chartgen.linter.left_out import late, left_out, other_presets
 from chartgen.linter.limits import Limits
 from chartgen.linter.selection import beyond, read_baseline
-from chartgen.linter.steps import Subject, run_steps
+from chartgen.linter.steps import LATER, Subject, run_steps
 
 OnOutcome = Callable[[str, Outcome], None]
 Work: TypeAlias = Callable[[], Outcome]
@@ -140,6 +140,8 @@ def _lint(settings: Settings, on_outcome: OnOutcome) -> Iterator[Finding]:
         of_target = isinstance(work, partial) and work.func is _composed
         if (place := name if of_target else os.path.realpath(name)) in seen:
             continue
+        if seen:  # what is imported here, the processes of all further charts have
+            import_module(LATER)
         seen.add(place)
         if not work or left <= 0:
             yield late(name, settings.limits.call)
@@ -181,6 +183,8 @@ def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
 
 
 def _file(path: Path) -> Outcome:
+    from chartgen.linter.handwritten import lint_values
+
     return Outcome(list(lint_values(load_file(path))), [])
 
 

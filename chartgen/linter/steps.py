@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from chartgen.checks import checked, unanswered
 from chartgen.composer.origin import TARGET, annotations_of
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import NOT_OURS, UNFINISHED, Finding, in_order
+from chartgen.findings import NOT_OURS, UNFINISHED, Finding
 from chartgen.helm import manifests
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
@@ -26,36 +25,17 @@ from chartgen.linter.dependencies import (
     missing_dependencies,
     needs_missing,
     unrendered_findings,
-    unrendered_objects,
     without,
 )
-from chartgen.linter.determinism import (
-    EVERY_RENDER,
-    UPGRADED,
-    asks_for_upgrade,
-    banned_functions,
-    builds_differ,
-    differences,
-    lookups,
-)
+from chartgen.linter.determinism import EVERY_RENDER, UPGRADED, asks_for_upgrade, differences, lookups
 from chartgen.linter.documents import head_of
-from chartgen.linter.dumps import printing_files
-from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
-from chartgen.linter.machines import is_run_chart, own_values, refused_defaults
-from chartgen.linter.placement import labelled, misplaced, placed_pods
-from chartgen.linter.policy import Reasons
 from chartgen.linter.render import Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
-from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import FOREIGN, foreign_references
 from chartgen.linter.selection import without_reason
-from chartgen.linter.size import release_fits
-from chartgen.linter.sources import Sources, ignored_there, placed
-from chartgen.linter.tokens import rendered_tokens
-from chartgen.linter.unknown_values import unknown_values
-from chartgen.linter.values_coverage import documents
 
 Layers: TypeAlias = Values | Sequence[Path]
+LATER = "chartgen.linter.later_steps"  # imported while Helm runs, which takes as long
 _MORE = "give it more time with --limit, or make the chart smaller"
 
 
@@ -146,13 +126,7 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
             finally:
                 # A process with limits ends its own children, and cannot wait for them.
                 renderer.close(wait=limit is None)
-    kept = (finding for finding in reversed(done.findings) if finding.rule not in ignored_there(finding, subject.chart))
-    sources = Sources(subject.chart)
-    failed = {(each.problem.path, each.problem.line) for each in done.findings if each.rule == "helm-template"}
-    # Helm's lint renders too, and reports the same obstacle a second time.
-    kept = (each for each in kept if each.rule != "helm-lint" or (each.problem.path, each.problem.line) not in failed)
-    found = (placed(each, subject.folder, sources) for each in kept)
-    done.findings = in_order(finding._replace(level=level_of(finding.rule)) for finding in found)
+    import_module(LATER).place(done)
     return done
 
 
@@ -164,47 +138,34 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     renderer = replace(renderer, names=drawn_names(chart))
     known = kubernetes_versions(str(head_of(chart).get("kubeVersion", "")))
     versions = subject.versions or list(dict.fromkeys((known[0], known[-1])))
-    work = _Work(chart, renderer, versions, missing, lookups({**subject.packaged, **chart.files}))
+    work = HelmWork(chart, renderer, versions, missing, lookups({**subject.packaged, **chart.files}))
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
-    done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
-    done.add("secrets", lambda: [*rendered_tokens(chart), *printing_files(chart)])
-    done.add("README and schema", lambda: [*documents(chart), *unknown_values(chart)])
-    done.add("helm lint", work.linted)
-    done.add("helm template", work.rendered)
-    done.renderings = work.renderings
-    inspection = Inspection(chart, Reasons(chart))
-    unrendered = [Rendering(Preset(), versions[-1], unrendered_objects(chart, subject.crds))] if subject.crds else []
-    done.add("objects", lambda: inspection.read([*done.renderings, *unrendered]))
-    for step in inspection.steps:
-        done.add(step, partial(inspection.findings, step))
-    if is_run_chart(chart):
-        done.add("machines", lambda: _machines(done))
-    done.add("release size", lambda: _sizes(done, inspection))
+    import_module(LATER).take(done, work)
 
 
-def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
+def _presets(work: HelmWork, subject: Subject) -> Iterator[Finding]:
     """Check each preset, and start to render the valid ones; third-party charts get no checks of jobs."""
-    yield from (finding for finding in unanswered(subject.chart) if finding.rule != NOT_OURS)
     files = {path: text for path, text in subject.chart.files.items() if path != SCHEMA_FILE}
     chart = subject.chart if work.renderer.schemas else replace(subject.chart, files=files)
-    refused = refused_defaults(chart) if subject.bare else None
+    machines = import_module("chartgen.linter.machines") if subject.bare else None
+    refused = machines.refused_defaults(chart) if machines else None
     if refused and not subject.site and not subject.presets:
         yield refused
         return
-    if subject.bare and not refused:
+    if machines and not refused:
         work.start(Preset())
     site = subject.site if refused else None
     yield from _given(work, chart, {**({site.name: [site]} if site else {}), **subject.presets})
-    if subject.bare:
+    if machines:
         started = [each.preset.data for each in work.started]
-        for own in own_values(chart, started, site, presets=bool(subject.presets)):
+        for own in machines.own_values(chart, started, site, presets=bool(subject.presets)):
             if isinstance(own, Finding):
                 yield own
             else:
                 work.start(Preset(own.name, own.values.data), once=own.once)
 
 
-def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
+def _given(work: HelmWork, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
     documents = None if _is_ours(chart) else sys.maxsize if work.renderer.helm.version >= (4,) else 1
     for name, given in presets.items():
         before = len(work.started)
@@ -212,7 +173,9 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
             values = given if isinstance(given, Values) else load_values(given, documents=documents)
             files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
             preset = Preset(name, values.data, files[-1] if files else "values.yaml")
-            work.start(preset)  # Helm runs beside the checks
+            work.start(preset)  # Helm runs beside the checks and their imports
+            from chartgen.checks import checked
+
             found, decision = checked(chart, values)
         except MissingToolError:
             raise
@@ -229,19 +192,6 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
             work.start(replace(preset, data=decided))
 
 
-def _machines(done: Examination) -> Iterator[Finding]:
-    chart = done.subject.chart
-    with suppress(ChartgenError, *MISSHAPEN):  # other steps report broken YAML and fields of a wrong type
-        yield from labelled(chart)
-        yield from misplaced(chart, placed_pods(chart, done.renderings))
-
-
-def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
-    largest = max((rendering.text for rendering in done.renderings), key=len, default="")
-    yield from release_fits(done.subject.chart, done.subject.data, largest)
-    yield from inspection.findings("release size")
-
-
 class _Started(NamedTuple):
     """Running Helms for one set of values, and whether to compare another render with theirs."""
 
@@ -251,7 +201,7 @@ class _Started(NamedTuple):
     templates: list[Future[Rendering | RefusedRender]]
 
 
-class _Work:
+class HelmWork:
     """Helm's tasks for one chart without its missing dependencies, and their results."""
 
     def __init__(
