@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -35,6 +36,7 @@ class JobSpeed:
         estimate: The figures; None without any.
         reason: Why it has none; empty otherwise.
         price: The user's price of one GPU for an hour; None = not given.
+        run: The run in the estimator's terms, or why no formula covers it.
     """
 
     target: str
@@ -45,6 +47,7 @@ class JobSpeed:
     estimate: Estimate | None
     reason: str = ""
     price: float | None = None
+    run: Run | str = ""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def speed_of(job: Job) -> JobSpeed:
     reason = run if isinstance(run, str) else "" if found else f"{job.machine.gpu} has no peak for {run.precision}"
     tokens = 0 if isinstance(run, str) else run.global_batch * run.sequence
     price = _own_figures(job).get("price")
-    return JobSpeed(job.target.name, job.machine.name, job.machine.gpu, job.world, tokens, found, reason, price)
+    return JobSpeed(job.target.name, job.machine.name, job.machine.gpu, job.world, tokens, found, reason, price, run)
 
 
 def _own_figures(job: Job) -> Mapping[str, float]:
@@ -177,6 +180,7 @@ def run_of_job(job: Job) -> Run | str:
     if "sequence" not in decided:
         return f"the sequence length of {job.own[job.launcher.own_model]} is not known"
     given = {name: bool(value) for name, value in job.options.items()}
+    modules = job.options.get("recompute_modules", "") if job.recompute.granularity == "selective" else ""
     return Run(
         model,
         hardware,
@@ -191,6 +195,7 @@ def run_of_job(job: Job) -> Run | str:
         expert_tensor=job.parallel("expertTensor") if model.experts else 1,
         sharded=any(value for name, value in given.items() if "fsdp" in name),
         adapters=any(value for name, value in given.items() if name.startswith(("peft", "lora"))),
+        modules=re.findall(r"\w+", str(modules)),
         software=_months(job),
         **decided,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,13 @@ def test_every_layout_passes_every_check(preset: str, gpus: int) -> None:
         assert layout.fits or layout.own
 
 
+# The layout of these presets was published for H100; the overlay of a newer GPU only has another number of machines.
+OF_ANOTHER_GPU = set(product(("llama3-8b", "llama3-70b"), ("eks-p6e-gb200", "gke-a3ultra", "gke-a4", "gke-a4x")))
+
+
 @pytest.mark.full
 def test_layouts_that_vendors_run_are_among_the_first() -> None:
-    places, speeds = [], []
+    places, speeds = {}, []
     for name, preset in product(TARGETS, presets(open_library(()))):
         files = preset_layers(preset, name, open_library(()))
         # the paper's series shows a scale on another GPU, and no formula covers adapters
@@ -84,17 +88,21 @@ def test_layouts_that_vendors_run_are_among_the_first() -> None:
             continue
         found = fitting_layouts(target(name), load_values(files))
         place, own = next((place, layout) for place, layout in enumerate(found, 1) if layout.own)
-        places.append(place / len(found))
+        places[preset, name] = place / len(found)
         speeds.append((own.step_seconds or 0) / (found[0].step_seconds or 1))
-    assert len(places) > 30
-    assert sum(place <= 0.05 for place in places) / len(places) >= 0.7
-    assert sum(speed >= 0.95 for speed in speeds) / len(speeds) >= 0.9
+    theirs = [place for pair, place in places.items() if pair not in OF_ANOTHER_GPU]
+    assert (len(places), len(theirs)) == (38, 30)
+    assert sum(place <= 0.05 for place in theirs) >= 26
+    assert sum(place <= 0.05 for place in places.values()) >= 30
+    assert sum(speed >= 0.95 for speed in speeds) >= 37
 
 
-def test_the_order_is_that_of_predicted_times_up_to_what_the_estimate_can_distinguish() -> None:
+def test_the_first_layout_is_about_as_fast_as_the_fastest() -> None:
     seconds = [layout.step_seconds or 0 for layout in fitting("llama3-70b", 64, name="oke-h100")]
-    assert all(one < 1.14 * other for one, other in pairwise(seconds))
-    assert len(seconds) > 100
+    tenth = len(seconds) // 10
+    assert tenth > 10
+    assert seconds[0] < 1.13 * min(seconds)
+    assert max(seconds[:tenth]) < min(seconds[-tenth:])
 
 
 def test_experts_are_shared_as_well() -> None:

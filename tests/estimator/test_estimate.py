@@ -15,6 +15,7 @@ from judge_speed import judge, main, quantile, run_of
 
 from chartgen.estimator import Estimate, Run, estimate_run
 from chartgen.estimator.estimate import fitted_constants
+from chartgen.estimator.memory import memory_of
 
 MEASURED = CORPUS / "measured-speed.json" if CORPUS else Path("measured-speed.json")
 ROW: dict[str, Any] = {
@@ -132,6 +133,15 @@ def test_recomputation_costs_less_than_a_forward_pass_more() -> None:
 def test_experts_beyond_the_nvlink_domain_are_slower() -> None:
     near = run(model="GPT OSS 120B", system="DGX-B200", microBatch=4, pipeline=1, virtualPipeline=1, expert=8)
     assert speed(replace(near, expert=64)) < 0.95 * speed(near)
+
+
+def test_memory_is_less_with_narrow_inputs_and_with_modules_that_are_computed_again() -> None:
+    one = run(model="DeepSeekV3", gpus=256, expert=32, precision="BF16")
+    state = memory_of(replace(one, recomputed=1.0))
+    kept = {name: memory_of(replace(one, modules=[name])) for name in ("mla_up_proj", "moe_act", "layernorm", "other")}
+    assert state < kept["mla_up_proj"] < kept["moe_act"] < kept["layernorm"] < kept["other"] == memory_of(one)
+    narrow = [memory_of(replace(one, precision=name)) for name in ("bf16", "mxfp8", "fp8", "nvfp4")]
+    assert narrow == sorted(narrow, reverse=True)
 
 
 @pytest.mark.parametrize(
