@@ -113,6 +113,18 @@ def test_experts_are_shared_as_well() -> None:
     assert all(layout.job.world % layout.job.expert_parallel == 0 for layout in found)
 
 
+def test_sharded_parameters_are_those_of_the_values() -> None:
+    small = ("launcher=megatron-bridge", "model.name=gpt-126m", "batch.global=64")
+    state = {}
+    for word in ("true", "false"):
+        sets = (*small, f"launchers.megatron-bridge.config.ddp.use_megatron_fsdp={word}")
+        found = fitting_layouts(target(), load_values(set_values=sets), 8)
+        state[word] = next(
+            layout.memory for layout in found if parts(layout) == (1, 1, 1) and layout.job.micro_batch == 1
+        )
+    assert state["true"] < state["false"]
+
+
 def test_layers_are_computed_again_only_where_nothing_else_fits() -> None:
     found = fitting("llama3-8b", 8)
     again = [layout for layout in found if layout.values["recompute"] == "full"]

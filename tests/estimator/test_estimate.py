@@ -14,7 +14,7 @@ from fit_speed import left_out, samples
 from judge_speed import judge, main, quantile, run_of
 
 from chartgen.estimator import Estimate, Run, estimate_run
-from chartgen.estimator.estimate import fitted_constants
+from chartgen.estimator.estimate import fitted_constants, speed_table
 from chartgen.estimator.memory import memory_of
 
 MEASURED = CORPUS / "measured-speed.json" if CORPUS else Path("measured-speed.json")
@@ -74,6 +74,9 @@ def test_what_was_not_fitted_is_estimated_as_well_as_documented(key: str, median
     errors = sorted(abs(math.expm1(error)) for _, error in found)
     assert (quantile(errors, 0.5) or 1) < median
     assert (quantile(errors, 0.9) or 1) < most
+    spread = speed_table()["spread"]
+    widths = [math.hypot(spread["experts" if each.run.model.experts else "dense"], spread[key]) for each, _ in found]
+    assert 0.75 < sum(abs(error) <= width for (_, error), width in zip(found, widths, strict=True)) / len(found) < 0.88
 
 
 @pytest.mark.parametrize(
