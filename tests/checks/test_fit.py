@@ -90,10 +90,10 @@ def test_layouts_that_vendors_run_are_among_the_first() -> None:
         place, own = next((place, layout) for place, layout in enumerate(found, 1) if layout.own)
         places[preset, name] = place / len(found)
         speeds.append((own.step_seconds or 0) / (found[0].step_seconds or 1))
-    theirs = [place for pair, place in places.items() if pair not in OF_ANOTHER_GPU]
-    assert (len(places), len(theirs)) == (38, 30)
-    assert sum(place <= 0.05 for place in theirs) >= 26
-    assert sum(place <= 0.05 for place in places.values()) >= 30
+    late = {pair for pair, place in places.items() if place > 0.05}
+    assert (len(places), len(places.keys() - OF_ANOTHER_GPU)) == (38, 30)
+    assert len(late - OF_ANOTHER_GPU) <= 4, late
+    assert len(late) <= 8, late
     assert sum(speed >= 0.95 for speed in speeds) >= 37
 
 
