@@ -30,8 +30,9 @@ _OF_THE_JOB = tuple(check for check in CHECKS if check not in (*_OF_A_LAYOUT, *C
 # Keys that a search may change, as `auto` names them.
 CHOICES = ("parallelism", "batch.micro", "recompute")
 _MICRO_BATCHES = (1, 2, 4, 8)
-# Step times that differ by less are alike: of measured runs, 90 % are within 14 % of their estimate (prediction.md).
-_ALIKE = 0.12
+# Estimates err, and of layouts that are about as fast vendors choose few pieces of the model and small micro-batches:
+# with the time times these powers of them, published layouts are first most often (docs/explanation/layouts.md).
+_PIECES, _MICRO = 0.025, 0.1
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,7 @@ def layouts_of(job: Job, choices: tuple[str, ...] = CHOICES) -> list[Layout]:
         what = unestimated(job) or job.machine.gpu
         message = f"cannot estimate the memory of {job.launcher.name}: no formula covers {what}"
         raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
-    found = list(searched(job, choices))
-    fastest = min((each.step_seconds for each in found if each.step_seconds and each.fits), default=1.0)
-    return sorted(found, key=lambda layout: (not layout.fits, _slowness(layout, fastest), *_rank(layout)))
+    return sorted(searched(job, choices), key=lambda layout: (not layout.fits, _rank(layout)))
 
 
 def can_estimate(job: Job) -> bool:
@@ -238,13 +237,8 @@ def _concerns(key: str, also: tuple[str, ...]) -> bool:
     return key.partition(".")[0] in _ITS_KEYS or any(each.startswith(_CHOSEN) for each in also)
 
 
-def _slowness(layout: Layout, fastest: float) -> int:
-    """Count how many times a layout is slower than the fastest by what the estimate can distinguish."""
-    return max(int(math.log((layout.step_seconds or fastest) / fastest) / _ALIKE), 0)
-
-
-def _rank(layout: Layout) -> tuple[float, ...]:
-    """Order layouts as vendors choose them: nothing computed again, small pieces, few GPUs for a model, short steps."""
+def _rank(layout: Layout) -> float:
+    """Return the estimated time of a layout with what vendors prefer; less is better."""
     job = layout.job
-    again = job.recompute.granularity == "full"
-    return again, job.micro_batch, job.model_parallel * job.parallel("expert"), layout.step_seconds or 0
+    pieces = job.model_parallel * job.parallel("virtualPipeline")
+    return float((layout.step_seconds or 1) * pieces**_PIECES * job.micro_batch**_MICRO)

@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from chartgen.checks.job import Job
+from chartgen.estimator.memory import INPUT_BYTES
 from chartgen.estimator.run import under_way
 
 GB = 1e9
@@ -29,10 +30,6 @@ PROGRAMS = frozenset(("pretrain_gpt.py", "megatron_gpt_pretraining.py", "run_rec
 _OTHERWISE = ("fsdp", "offload", "precision_aware", "peft", "lora", "recompute_modules")
 # Options for a loss whose gradient overwrites the logits (Transformer Engine's cross entropy).
 _FUSED_LOSS = ("cross_entropy_loss_fusion", "cross_entropy_fusion_impl")
-_EIGHT_BITS = frozenset(("fp8", "mxfp8", "nvfp4"))
-# Bytes of a value that a linear layer keeps of its input. NVFP4 has one 8-bit scale for 16 values of 4 bits, MXFP8 one
-# for 32 values (nvidia.github.io/TransformerEngine, FP8 and FP4 primer).
-_INPUT = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
 
 
 class Memory(NamedTuple):
@@ -184,7 +181,7 @@ def kept_activations(job: Job) -> Kept:
     a hidden state; without it, each keeps 10 of the 18, and Megatron-LM adds 5 %.
     """
     stages, tensor, vocabulary = job.parallel("pipeline"), job.parallel("tensor"), job.model("vocabularySize")
-    narrow = job.values["model"]["family"] == "gpt" or job.values["precision"] in _EIGHT_BITS
+    narrow = job.values["model"]["family"] == "gpt" or job.values["precision"] in INPUT_BYTES
     layer = _layer_bytes(job, 10, 8 + (4 if narrow else 6) * _inner(job), 1.05)
     values = tokens(job) * job.model("hiddenSize")
     ends = (8 * tokens(job) + values) * stages / tensor
@@ -199,7 +196,7 @@ def kept_at_least(job: Job) -> Kept:
     result, which SwiGLU has twice; and the inputs of all linear layers, in the number format that they compute in. In
     16 bits the attention's result is the next layer's input, too.
     """
-    entered = _INPUT.get(job.values["precision"], 2.0)
+    entered = INPUT_BYTES.get(job.values["precision"], 2.0)
     groups = job.model("queryGroups") / job.model("attentionHeads")
     attention = 2 * (1 + 2 * groups) + 2 + (entered if entered < 2 else 0)
     feed_forward = (2 if job.values["model"]["family"] == "gpt" else 4) + entered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -36,6 +37,7 @@ class JobSpeed:
         reason: Why it has none; empty otherwise.
         price: The user's price of one GPU for an hour; None = not given.
         spares: GPUs of its spare machines, which cost the same.
+        run: The run in the estimator's terms, or why no formula covers it.
     """
 
     target: str
@@ -46,6 +48,7 @@ class JobSpeed:
     estimate: Estimate | None
     reason: str = ""
     price: float | None = None
+    run: Run | str = ""
     spares: int = 0
 
     @property
@@ -84,7 +87,7 @@ def speed_of(job: Job) -> JobSpeed:
     tokens = 0 if isinstance(run, str) else run.global_batch * run.sequence
     price, spares = _own_figures(job).get("price"), int(job.values["run"].get("spares") or 0) * job.gpus_per_node
     machine = job.machine
-    return JobSpeed(job.target.name, machine.name, machine.gpu, job.world, tokens, found, reason, price, spares)
+    return JobSpeed(job.target.name, machine.name, machine.gpu, job.world, tokens, found, reason, price, run, spares)
 
 
 def _own_figures(job: Job) -> Mapping[str, float]:
@@ -185,6 +188,7 @@ def run_of_job(job: Job) -> Run | str:
     if "sequence" not in decided:
         return f"the sequence length of {job.own[job.launcher.own_model]} is not known"
     given = {name: bool(value) for name, value in job.options.items()}
+    modules = job.options.get("recompute_modules", "") if job.recompute.granularity == "selective" else ""
     return Run(
         model,
         hardware,
@@ -199,6 +203,7 @@ def run_of_job(job: Job) -> Run | str:
         expert_tensor=job.parallel("expertTensor") if model.experts else 1,
         sharded=any(value for name, value in given.items() if "fsdp" in name),
         adapters=any(value for name, value in given.items() if name.startswith(("peft", "lora"))),
+        modules=re.findall(r"\w+", str(modules)),
         software=_months(job),
         **decided,
     )

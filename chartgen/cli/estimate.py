@@ -15,6 +15,7 @@ from chartgen.cli.options import Amount, job_options, output_option
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
+    from chartgen.checks.automatic import Decision
     from chartgen.checks.speed import Budget, JobSpeed
     from chartgen.estimator import Estimate
 
@@ -56,27 +57,31 @@ def estimate(job: GivenJob, targets: tuple[str, ...], tokens: float | None, pric
 
     found = []
     for name in targets:
+        choice = None
         try:
-            speed = speed_on(*replace(job, target=name).decided())
+            target, values, choice = replace(job, target=name).decided()
+            speed = speed_on(target, values)
         except ChartgenError as error:
             if len(targets) == 1:
                 raise
             # the others are compared all the same
             speed = JobSpeed(name, "", "", 0, 0, None, str(error.problems[0]))
-        found.append((speed, budget_of(speed, tokens, price) if tokens else None))
+        found.append((speed, budget_of(speed, tokens, price) if tokens else None, choice))
     if output == "json":
         rows = [_row(*each) for each in found]
         one = len(rows) == 1
         show_answer("estimate/v1" if one else "estimates/v1", rows[0] if one else {"estimates": rows})
     else:
-        for speed, budget in found:
+        for speed, budget, _ in found:
             _show(speed, budget)
         _compare(found)
-    if all(speed.estimate is None for speed, _ in found):
+    if all(speed.estimate is None for speed, *_ in found):
         sys.exit(1)
 
 
-def _row(speed: JobSpeed, budget: Budget | None) -> dict[str, Any]:
+def _row(speed: JobSpeed, budget: Budget | None, choice: Decision | None) -> dict[str, Any]:
+    from chartgen.metrics.figures.published import published_layout
+
     return {
         "target": speed.target,
         "machineType": speed.machine_type,
@@ -87,16 +92,23 @@ def _row(speed: JobSpeed, budget: Budget | None) -> dict[str, Any]:
         "unmeasured": speed.estimate.unmeasured if speed.estimate else (),
         "reason": speed.reason,
         "budget": budget,
+        "chosen": {**choice.change, **choice.saving} if choice else {},
+        "why": choice.reason if choice else "",
+        "published": published_layout(speed.run),
     }
 
 
 def _show(speed: JobSpeed, budget: Budget | None) -> None:
+    from chartgen.metrics.figures.published import published_layout
+
     click.echo(f"{speed.target}: {speed.gpus} x {speed.gpu} ({speed.machine_type})")
     if speed.estimate is None:
         click.echo(f"  no estimate: {speed.reason}")
         return
     for label, text in (*_figures(speed.estimate), *(_training(budget, speed) if budget else ())):
         click.echo(f"  {label:10} {text}")
+    if figure := published_layout(speed.run):
+        click.echo(f"  published  {figure}")
 
 
 def _figures(found: Estimate) -> Iterator[tuple[str, str]]:
@@ -125,9 +137,9 @@ def _training(budget: Budget, speed: JobSpeed) -> Iterator[tuple[str, str]]:
         yield "price", budget.price_source
 
 
-def _compare(found: list[tuple[JobSpeed, Budget | None]]) -> None:
+def _compare(found: list[tuple[JobSpeed, Budget | None, Decision | None]]) -> None:
     """Show which of several targets is the fastest and the cheapest."""
-    budgets = [(speed.target, budget) for speed, budget in found if budget]
+    budgets = [(speed.target, budget) for speed, budget, _ in found if budget]
     if len(budgets) < 2:
         return
     click.echo(f"fastest: {min(budgets, key=lambda each: each[1].days.middle)[0]}")

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
     """List the parallel layouts of a model that pass every check and fit into memory, fastest first.
 
-    Where estimates differ by less than 12 %, the smaller micro-batch and the fewer GPUs that share a model decide. The
+    Of layouts that are about as fast, those with smaller micro-batches and fewer pieces of the model come first. The
     first one is what `parallelism: auto`, `batch.micro: auto` and `recompute: auto` become. Plain Helm needs it as a
     file: --output values.
 
     The layout of the values is marked, and shown even if it is not among the first --most; the global batch and the
-    precision stay unchanged. Exit 1 when no layout fits.
+    precision stay unchanged. The last line is the nearest run that a vendor has published for the model and the GPU,
+    with its measured speed. Exit 1 when no layout fits.
 
     \b
     Examples:
@@ -44,18 +45,24 @@ def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
     """
     from chartgen.checks.automatic import fitting_layouts
     from chartgen.checks.memory_fit import nested_values
+    from chartgen.checks.speed import run_of_job
     from chartgen.composer.target import load_target
     from chartgen.helm.yaml import values_text
+    from chartgen.metrics.figures.published import published_layout
 
     found = fitting_layouts(load_target(job.target, job.library), job.values, gpus)
     shown = [(place, layout) for place, layout in enumerate(found, 1) if place <= most or layout.own]
+    published = published_layout(run_of_job(found[0].job)) if found else None
     if output == "json":
-        show_answer("layouts/v1", {"layouts": [_row(*each) for each in shown], "found": len(found)})
+        rows = {"layouts": [_row(*each) for each in shown], "found": len(found)}
+        show_answer("layouts/v1", {**rows, "published": published})
     elif output == "values" and found and found[0].fits:
         emit(values_text(nested_values(found[0].values, {})), nl=False)
         return
     else:
         _show_layouts(shown, len(found))
+        if published:
+            click.echo(f"published: {published}", err=True)
     if not any(layout.fits for layout in found):
         sys.exit(1)
     if not any(layout.own for layout in found):

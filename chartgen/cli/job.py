@@ -14,6 +14,7 @@ import click
 from chartgen.cli.output import note, show_warnings
 
 if TYPE_CHECKING:
+    from chartgen.checks.automatic import Decision
     from chartgen.composer.library import Library
     from chartgen.composer.target import Target
     from chartgen.findings import Finding
@@ -182,15 +183,15 @@ class GivenJob:
         chart = self.chart()
         return chart, checked_values(chart, self.values)
 
-    def decided(self) -> tuple[Target, Values]:
-        """Return the target, and the values with the sizes that chartgen chooses; they are not checked."""
+    def decided(self) -> tuple[Target, Values, Decision]:
+        """Return the target, the values with the sizes that chartgen chooses, not checked, and the choice."""
         from chartgen.checks.automatic import decide
         from chartgen.composer.target import load_target
 
         decision = decide(self.interface(), self.values)
         if text := str(decision):
             note(text)
-        return load_target(self.target, self.library), decision.values
+        return load_target(self.target, self.library), decision.values, decision
 
 
 class JudgedValues(NamedTuple):

@@ -59,7 +59,7 @@ def rehearse(job: GivenJob, output: str, **options: Any) -> None:
     from chartgen.releases.plan import describe_plan
 
     result = rehearse_target(
-        *job.decided(),
+        *job.decided()[:2],
         workload=job.workload,
         on_plan=lambda plan: show_plan(describe_plan(plan)),
         progress=note,

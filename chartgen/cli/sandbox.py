@@ -40,7 +40,7 @@ def sandbox_up(job: GivenJob, name: str, output: str, **options: Any) -> None:
     """
     from chartgen.rehearsal.rehearse import open_sandbox
 
-    started = open_sandbox(name, *job.decided(), progress=note, **options)
+    started = open_sandbox(name, *job.decided()[:2], progress=note, **options)
     _show_sandboxes([started], output)
     if output == "text":
         click.echo(f'\nUse it:  eval "$(chartgen sandbox env {name})"\nEnd it:  chartgen sandbox down {name}')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from chartgen.data.models import Architecture
@@ -57,6 +57,7 @@ class Run:
         expert_tensor: GPUs that share one expert.
         sharded: Whether the parameters are sharded and gathered for use (FSDP).
         recomputed: Share of the layers that the backward pass computes again.
+        modules: Modules of each layer that it computes again beside them, by Megatron's names.
         software: Months since NeMo's container 25.09.
         drops: Whether experts take a fixed number of tokens and drop the rest.
         adapters: Whether adapters train and the model does not (LoRA).
@@ -78,6 +79,7 @@ class Run:
     expert_tensor: int = 1
     sharded: bool = False
     recomputed: float = 0.0
+    modules: Collection[str] = ()
     software: float = 0.0
     drops: bool = False
     adapters: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,13 @@ def test_every_layout_passes_every_check(preset: str, gpus: int) -> None:
         assert layout.fits or layout.own
 
 
+# The layout of these presets was published for H100; the overlay of a newer GPU only has another number of machines.
+OF_ANOTHER_GPU = set(product(("llama3-8b", "llama3-70b"), ("eks-p6e-gb200", "gke-a3ultra", "gke-a4", "gke-a4x")))
+
+
 @pytest.mark.full
 def test_layouts_that_vendors_run_are_among_the_first() -> None:
-    places, speeds = [], []
+    places, speeds = {}, []
     for name, preset in product(TARGETS, presets(open_library(()))):
         files = preset_layers(preset, name, open_library(()))
         # the paper's series shows a scale on another GPU, and no formula covers adapters
@@ -84,17 +88,21 @@ def test_layouts_that_vendors_run_are_among_the_first() -> None:
             continue
         found = fitting_layouts(target(name), load_values(files))
         place, own = next((place, layout) for place, layout in enumerate(found, 1) if layout.own)
-        places.append(place / len(found))
+        places[preset, name] = place / len(found)
         speeds.append((own.step_seconds or 0) / (found[0].step_seconds or 1))
-    assert len(places) > 30
-    assert sum(place <= 0.05 for place in places) / len(places) >= 0.7
-    assert sum(speed >= 0.95 for speed in speeds) / len(speeds) >= 0.9
+    late = {pair for pair, place in places.items() if place > 0.05}
+    assert (len(places), len(places.keys() - OF_ANOTHER_GPU)) == (38, 30)
+    assert len(late - OF_ANOTHER_GPU) <= 4, late
+    assert len(late) <= 8, late
+    assert sum(speed >= 0.95 for speed in speeds) >= 37
 
 
-def test_the_order_is_that_of_predicted_times_up_to_what_the_estimate_can_distinguish() -> None:
+def test_the_first_layout_is_about_as_fast_as_the_fastest() -> None:
     seconds = [layout.step_seconds or 0 for layout in fitting("llama3-70b", 64, name="oke-h100")]
-    assert all(one < 1.14 * other for one, other in pairwise(seconds))
-    assert len(seconds) > 100
+    tenth = len(seconds) // 10
+    assert tenth > 10
+    assert seconds[0] < 1.13 * min(seconds)
+    assert max(seconds[:tenth]) < min(seconds[-tenth:])
 
 
 def test_experts_are_shared_as_well() -> None:
@@ -103,6 +111,18 @@ def test_experts_are_shared_as_well() -> None:
     assert len({tuple(layout.values.items()) for layout in found}) == len(found)
     assert [layout.own for layout in found].count(True) == 1
     assert all(layout.job.world % layout.job.expert_parallel == 0 for layout in found)
+
+
+def test_sharded_parameters_are_those_of_the_values() -> None:
+    small = ("launcher=megatron-bridge", "model.name=gpt-126m", "batch.global=64")
+    state = {}
+    for word in ("true", "false"):
+        sets = (*small, f"launchers.megatron-bridge.config.ddp.use_megatron_fsdp={word}")
+        found = fitting_layouts(target(), load_values(set_values=sets), 8)
+        state[word] = next(
+            layout.memory for layout in found if parts(layout) == (1, 1, 1) and layout.job.micro_batch == 1
+        )
+    assert state["true"] < state["false"]
 
 
 def test_layers_are_computed_again_only_where_nothing_else_fits() -> None:

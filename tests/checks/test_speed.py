@@ -112,6 +112,36 @@ def test_one_target_is_one_answer_and_several_are_a_list() -> None:
     assert [row["target"] for row in several] == ["gke-a4", "gke-a3mega"]
 
 
+def test_json_has_what_was_chosen_and_why() -> None:
+    words = ("estimate", "gke-a4", "--preset", "llama3-70b", "--output", "json", "--set")
+    one = answer(chartgen(*words, "parallelism=auto,checkpoint.enabled=true").stdout)
+    assert one["why"] == "parallelism: auto"
+    assert {"parallelism.tensor", "parallelism.pipeline", "checkpoint.interval"} <= set(one["chosen"])
+    assert answer(chartgen(*words, "precision=fp8").stdout)["chosen"] == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "preset", "sets", "tokens", "layout"),
+    [
+        ("oke-h100", "llama3-70b", "precision=fp8", 1602, {"tensor": 4, "pipeline": 8}),
+        ("gke-a4", "gpt-oss-120b", "nodes=8", 13568, {"expert": 8, "micro": 4}),
+    ],
+)
+def test_a_published_run_is_beside_the_estimate_and_the_list(
+    name: str, preset: str, sets: str, tokens: int, layout: dict[str, int]
+) -> None:
+    words = (name, "--preset", preset, "--set", sets)
+    for command in ("estimate", "fit"):
+        found = answer(chartgen(command, *words, "--output", "json").stdout)["published"]
+        assert (found["tokens"], found["layout"] | layout) == (tokens, found["layout"])
+        assert f"{tokens:,} tokens/s" in chartgen(command, *words).output
+
+
+def test_a_model_without_a_published_run_has_none() -> None:
+    words = ("estimate", "oke-h100", "--preset", "megatron-gpt-1.7b", "--output", "json")
+    assert answer(chartgen(*words).stdout)["published"] is None
+
+
 def test_a_job_without_errors_has_its_time_and_cost_in_one_line(tmp_path: Path) -> None:
     site = tmp_path / "site.yaml"
     site.write_text("storage: {data: {from: 'pvc://data'}, outputs: {from: 'pvc://results'}}\nsteps: 1000\n")

@@ -14,7 +14,8 @@ from fit_speed import left_out, samples
 from judge_speed import judge, main, quantile, run_of
 
 from chartgen.estimator import Estimate, Run, estimate_run
-from chartgen.estimator.estimate import fitted_constants
+from chartgen.estimator.estimate import fitted_constants, speed_table
+from chartgen.estimator.memory import memory_of
 
 MEASURED = CORPUS / "measured-speed.json" if CORPUS else Path("measured-speed.json")
 ROW: dict[str, Any] = {
@@ -73,6 +74,9 @@ def test_what_was_not_fitted_is_estimated_as_well_as_documented(key: str, median
     errors = sorted(abs(math.expm1(error)) for _, error in found)
     assert (quantile(errors, 0.5) or 1) < median
     assert (quantile(errors, 0.9) or 1) < most
+    spread = speed_table()["spread"]
+    widths = [math.hypot(spread["experts" if each.run.model.experts else "dense"], spread[key]) for each, _ in found]
+    assert 0.75 < sum(abs(error) <= width for (_, error), width in zip(found, widths, strict=True)) / len(found) < 0.88
 
 
 @pytest.mark.parametrize(
@@ -132,6 +136,15 @@ def test_recomputation_costs_less_than_a_forward_pass_more() -> None:
 def test_experts_beyond_the_nvlink_domain_are_slower() -> None:
     near = run(model="GPT OSS 120B", system="DGX-B200", microBatch=4, pipeline=1, virtualPipeline=1, expert=8)
     assert speed(replace(near, expert=64)) < 0.95 * speed(near)
+
+
+def test_memory_is_less_with_narrow_inputs_and_with_modules_that_are_computed_again() -> None:
+    one = run(model="DeepSeekV3", gpus=256, expert=32, precision="BF16")
+    state = memory_of(replace(one, recomputed=1.0))
+    kept = {name: memory_of(replace(one, modules=[name])) for name in ("mla_up_proj", "moe_act", "layernorm", "other")}
+    assert state < kept["mla_up_proj"] < kept["moe_act"] < kept["layernorm"] < kept["other"] == memory_of(one)
+    narrow = [memory_of(replace(one, precision=name)) for name in ("bf16", "mxfp8", "fp8", "nvfp4")]
+    assert narrow == sorted(narrow, reverse=True)
 
 
 @pytest.mark.parametrize(

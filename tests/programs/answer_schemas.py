@@ -73,6 +73,7 @@ def _of_charts() -> dict[str, Shape]:
 def _of_estimates() -> dict[str, Shape]:
     from chartgen.checks.speed import Budget
     from chartgen.estimator import Range, StepTime
+    from chartgen.metrics.figures.published import Figure
 
     layout = {
         "place": int,
@@ -105,12 +106,15 @@ def _of_estimates() -> dict[str, Shape]:
         "made": StepTime | None,
         "unmeasured": [str],
         "reason": str,
+        "published": Figure | None,
         "budget": Budget | None,
+        "chosen": dict[str, Any],
+        "why": str,
     }
     return {
         "estimate/v1": speed,
         "estimates/v1": {"estimates": [speed]},
-        "layouts/v1": {"layouts": [layout], "found": int},
+        "layouts/v1": {"layouts": [layout], "found": int, "published": Figure | None},
     }
 
 

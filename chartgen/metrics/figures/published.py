@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.estimator import Run
 from chartgen.helm.yaml import load_file, require_map
 
 _FILE = Path(__file__).parents[2] / "data" / "published.yaml"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Figure:
     """One published speed.
 
@@ -26,18 +27,27 @@ class Figure:
         tokens: Tokens/s per GPU.
         tflops: TFLOPS per GPU; None = not published.
         attention: Convention of `tflops`; empty without one.
+        batch: Samples of a step; 0 = not published.
+        layout: Parallel sizes above 1 and micro-batch; empty = not known.
     """
 
     model: str
     gpu: str
-    gpus: int
+    gpus: int = 0
     precision: str
     sequence: int
     tokens: float
-    tflops: float | None
-    attention: str
+    tflops: float | None = None
+    attention: str = ""
     container: str
     source: str
+    batch: int = 0
+    layout: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name} {size}" for name, size in self.layout.items())
+        run = f"{self.tokens:,.0f} tokens/s for each of {self.gpus} GPUs, {self.precision}, batch {self.batch}"
+        return f"{run}: {sizes} ({self.source}, {self.container})"
 
 
 @lru_cache(maxsize=1)
@@ -84,6 +94,16 @@ def find_figure(model: str, wanted: Mapping[str, Any]) -> Figure:
     return min(reversed(rows), key=lambda row: _distance(row, wanted))
 
 
+def published_layout(run: Run | str) -> Figure | None:
+    """Return the published run of a model on a GPU, the nearest one whose layout is known; None without any."""
+    if isinstance(run, str):
+        return None
+    wanted = {"precision": run.precision, "sequenceLength": run.sequence, "gpus": run.gpus, "gpu": run.hardware.gpu}
+    rows = [row for row in published_data()["figures"] if (row["model"], row["gpu"]) == (run.model.name, wanted["gpu"])]
+    known = [_figure(row) for row in reversed(rows) if "layout" in row]
+    return min(known, key=lambda row: _distance(row, wanted), default=None)
+
+
 def _distance(row: Figure, wanted: Mapping[str, Any]) -> tuple[bool, bool, bool, float]:
     gpus = wanted.get("gpus") or row.gpus
     ratio = max(gpus, row.gpus) / max(min(gpus, row.gpus), 1)
@@ -92,15 +112,5 @@ def _distance(row: Figure, wanted: Mapping[str, Any]) -> tuple[bool, bool, bool,
 
 
 def _figure(row: Mapping[str, Any]) -> Figure:
-    return Figure(
-        model=row["model"],
-        gpu=row["gpu"],
-        gpus=row.get("gpus", 0),
-        precision=row["precision"],
-        sequence=row["sequenceLength"],
-        tokens=row["tokens"],
-        tflops=row.get("tflops"),
-        attention=row.get("attention", ""),
-        container=row["container"],
-        source=published_data()["sources"][row["source"]],
-    )
+    own = {"sequence": row["sequenceLength"], "source": published_data()["sources"][row["source"]]}
+    return Figure(**{key: value for key, value in {**row, **own}.items() if key != "sequenceLength"})
