@@ -30,7 +30,10 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[PartPro
     found, _ = kind_schema(name, kubernetes)
     if found is None:
         return
-    faults = list(_faults(thing, found, kubernetes, is_custom=_group(thing) not in kubernetes_groups(kubernetes)))
+    is_custom = _group(thing) not in kubernetes_groups(kubernetes)
+    # the API server sets the status of its own kinds, whatever a manifest has there, such as `status: {}`
+    given = thing if is_custom else {key: part for key, part in thing.items() if key != "status"}
+    faults = list(_faults(given, found, kubernetes, is_custom=is_custom))
     # the type of a part comes before its limits
     for fault in {fault.at: fault for fault in reversed(faults)}.values():
         yield PartProblem(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)
