@@ -18,6 +18,8 @@ from chartgen.kube.run_kinds import run_kind
 from chartgen.kube.validation import full_name, spelled
 
 _METADATA = {"$ref": full_name("pkg.apis.meta.v1.ObjectMeta")}
+# Of a StatefulSet: older schemas require it, newer ones do not, and no API server ever did (pkg/apis/apps/validation).
+_NOT_ASKED = "lacks the field serviceName"
 _POD = {"$ref": full_name("core.v1.PodSpec")}
 
 
@@ -30,7 +32,10 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[PartPro
     found, _ = kind_schema(name, kubernetes)
     if found is None:
         return
-    faults = list(_faults(thing, found, kubernetes, is_custom=_group(thing) not in kubernetes_groups(kubernetes)))
+    is_custom = _group(thing) not in kubernetes_groups(kubernetes)
+    # the API server sets the status of its own kinds, whatever a manifest has there, such as `status: {}`
+    given = thing if is_custom else {key: part for key, part in thing.items() if key != "status"}
+    faults = [each for each in _faults(given, found, kubernetes, is_custom=is_custom) if each.message != _NOT_ASKED]
     # the type of a part comes before its limits
     for fault in {fault.at: fault for fault in reversed(faults)}.values():
         yield PartProblem(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)

@@ -77,7 +77,7 @@ RULE = "renders-are-identical"
 EVERY_RENDER = "in every render"
 UPGRADED = "between an install and an upgrade"
 # Templates that distinguish install and upgrade.
-_ASKS = re.compile(r"\.Release\.(?:IsInstall|IsUpgrade)\b")
+_ASKS = re.compile(r"\bIs(?:Install|Upgrade)\b")
 _MOST = 3  # fields of one object that a message names
 _HOOK = "helm.sh/hook"
 _POLICY = "helm.sh/resource-policy"  # Helm does not delete an object with `keep` that a later render lacks

@@ -278,6 +278,7 @@ class HelmWork:
         for when, template in running.items():
             second = template.result()
             if isinstance(second, Rendering) and second.text != last.text:
+                self.renderings += [second] if when == UPGRADED else []  # its objects are judged too
                 with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
                     yield from differences(self.chart, self.keeping, last.manifests, second.manifests, when)
 

@@ -100,7 +100,8 @@ def test_control_of_the_machine_has_no_level(lint: Lint) -> None:
 @pytest.mark.threat(11)
 def test_settings_cannot_ignore_what_was_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for rule in ("chart-files", "chart-is-rendered", "charts-are-linted", "lint-finishes", "no-cluster-admin"):
+    unchecked = ("chart-files", "helm-template", "chart-is-rendered", "charts-are-linted", "lint-finishes")
+    for rule in (*unchecked, "no-cluster-admin"):
         for ignored in (rule, f"{rule}:charts/x"):
             (tmp_path / "chartgen.toml").write_text(f'[lint]\nignore = ["{ignored}"]\n')
             ran = CliRunner().invoke(main, ["lint", "."])
@@ -376,6 +377,18 @@ def test_a_chart_that_its_parent_ignores_is_unchecked(lint: Lint) -> None:
     for name, is_left_out in ((".keep", False), (".a.yaml", True)):
         files |= {f"charts/x/charts/evil/crds/{name}": "", "charts/x/.helmignore": f"{name}\n"}
         assert ("charts-are-linted" in lint(files)[1]) is is_left_out
+
+
+@pytest.mark.threat(15)
+def test_what_an_upgrade_alone_installs_is_judged(lint: Lint) -> None:
+    hook = POD.replace("{name: evil}", "{name: evil, annotations: {helm.sh/hook: pre-upgrade}}", 1)
+    for condition in (
+        ".Release.IsUpgrade",
+        'index .Release "IsUpgrade"',
+        'not (get .Release "IsInstall")',
+        'or (lookup "v1" "Secret" "a" "b") .Release.IsUpgrade',
+    ):
+        assert lint(chart(x=f"{{{{ if {condition} }}}}\n{hook}{{{{ end }}}}\n"))[1] == CONTROL, condition
 
 
 @pytest.mark.threat(11)

@@ -123,6 +123,16 @@ def test_kinds_that_are_known(thing: dict[str, Any]) -> None:
     assert list(kinds_are_known(thing, "1.37")) == []
 
 
+def test_the_api_server_sets_the_status_of_its_own_kinds() -> None:
+    thing = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "a"}, "status": {}}
+    assert not any("status" in each for each in told(thing))
+    assert any("spec" in each for each in told({**thing, "spec": {}}))
+    # old schemas ask for the name of a Service that no API server asked for
+    old = [fault.message for fault in objects_fit_their_schema({**thing, "spec": {}}, "1.29")]
+    assert old
+    assert not any("serviceName" in message for message in old)
+
+
 def test_only_a_group_whose_kinds_are_all_known_serves_no_other() -> None:
     whole = whole_groups("1.37")
     groups = {name.rpartition("/")[0] for name in custom_kinds()}
