@@ -362,6 +362,15 @@ def test_bars_that_are_not_of_training(tmp_path: Path) -> None:
     assert [each.step for each in found.evaluations] == [3]
 
 
+def test_values_that_are_printed_late_have_no_step(tmp_path: Path) -> None:
+    """Standard output in a file is written in blocks, the bar on standard error at once."""
+    bars = "".join(f"\r {at // 2}%|##7       | {at}/176 [0{at}:30<12:19,  1.50s/it]" for at in range(1, 6))
+    late = "".join(f"{{'loss': 0.{at}, 'learning_rate': 8e-07, 'epoch': 0.0{at}}}\n" for at in (1, 2, 3))
+    found = figures(tmp_path, bars + late + "\r  4%|##7       | 6/176 [06:30<12:19,  1.50s/it]\n")
+    assert (found.loss, len(found.log.track)) == (None, 1)
+    assert any("PYTHONUNBUFFERED" in notice.message for notice in found.notices)
+
+
 def test_a_trainer_that_ends_between_two_logged_steps_has_none_left(tmp_path: Path) -> None:
     swifts = [swift(at, f"{at}m 30s", '"') for at in (160, 170)]
     factories = [factory(at, f"0:{at}:30") for at in (10, 20)]

@@ -179,7 +179,7 @@ class Collector:
         if track.family == "mlperf" and not {"seconds", "loss"} & track.columns.keys():
             track = max(track, self._evaluated(), key=len)
         log = self._log
-        log.track, log.remarks = track, [remark.text for remark in self._remarks]
+        log.track, log.remarks = track, [*dict.fromkeys(remark.text for remark in self._remarks)]
         log.ended = later(self._ended, last_of(track.when))
         if track.family not in EPOCH:
             log.ended = later(log.ended, self._saved)

@@ -31,7 +31,7 @@ _GZIP = b"\x1f\x8b"
 _PREFIX = re.compile(
     r"(?:(?P<time>\d{4}-\d\d-\d\dT[\d:.]+)(?:Z|[+-]\d\d:\d\d) |\[pod/(?P<pod>[^\]/]+)[^\]]*\] ?"
     r"|(?:[\w.-]+/\d+ )?\[(?P<role>default|rank)(?P<number>\d+)\]: ?|\[(?:[^\]\s]*@)?\d+,(?P<mpi>\d+)\]<\w+>: ?"
-    r"|\(\w+\[rank=(?P<ray>\d+)\][^)]*\) | {0,6}(?:[\w.-]{0,252}\d|localhost): )"
+    r"|\(\w+\[rank=(?P<ray>\d+)\][^)]*\) |(?P<label> {0,6}(?:[\w.-]{0,252}\d|localhost): ))"
 )
 # Times in a line: of Python's logging and torchrun's report, and of glog, which leaves out the year.
 _TIME = re.compile(
@@ -47,6 +47,7 @@ _STEP = re.compile(
     r"(?i)^(?!.*(?:checkpoint|\bsav(?:e|ed|ing)\b|\bload(?:ed|ing)?\b))"
     r".*(?:\b(?:iteration|(?:global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)"
 )
+_LABELLED = 10  # lines with a label, after which those before the first are the job script's, not the program's
 _SURVIVED = 3  # steps after which a line was not the end: other ranks may print one that they had begun
 # torch 2.8, torch/distributed/elastic/multiprocessing/errors: five lines for each failure.
 _REPORT = "Root Cause (first observed failure):"
@@ -198,6 +199,7 @@ class _LogReading:
         self.log = log
         self._table = cause_table()
         self._steps = 0
+        self._labels = self._before = 0
         self._when: float | None = None
         self._year = datetime.now(timezone.utc).year
         self._report: dict[str, str] | None = None
@@ -232,6 +234,8 @@ class _LogReading:
         at, timed = 0, False
         while (match := _PREFIX.match(line, at)) and match.end() > at:
             at = match.end()
+            if match["label"]:
+                self._label()
             if match["time"]:
                 timed, self._when = True, _seconds(match["time"], self._year)
             for found in (match["mpi"], match["ray"], match["number"]):
@@ -245,6 +249,13 @@ class _LogReading:
         if rank is None and len(self.log.ranks) == 1:
             rank = self.log.ranks[0]
         return rank, text
+
+    def _label(self) -> None:
+        self._labels += 1
+        if self._labels == 1:
+            self._before = len(self.log.clues)
+        elif self._labels == _LABELLED:
+            del self.log.clues[: self._before]
 
     def _clue(self, rank: int | None, text: str, place: str) -> bool:
         """Add a line that names a cause; report whether it does."""

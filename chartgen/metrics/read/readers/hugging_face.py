@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from chartgen.metrics.read.events import Event, Mark, Setting, Step
+from chartgen.metrics.read.events import Event, Mark, Remark, Setting, Step
 from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
 
@@ -31,6 +31,7 @@ _PART = re.compile(r"(\d+) ?([dhms:]?)")
 _SIZES = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _NAMES = {"loss": "loss", "grad_norm": "gradient", "learning_rate": "rate", "lr": "rate", "memory(GiB)": "memory"}
 _GIB = 1024**3 / 1e9
+_BUFFERED = "values are printed later than the bar that numbers their steps, and left out: set PYTHONUNBUFFERED=1"
 _SAME = 0.8  # of the time passed on another machine at least; one may be steps behind
 
 
@@ -45,7 +46,7 @@ class TrainerReader:
     def __init__(self) -> None:
         self._bar: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
-        self._beside = ("", "")
+        self._beside, self._apart = "", False
         self._drawn: tuple[str, dict[str, str]] = ("", {})
         self._total = ""
         self._step, self._passed = -1, 0
@@ -58,26 +59,34 @@ class TrainerReader:
             return ()
         if batch := _BATCH.search(line):
             return (Setting("global_batch_size", batch[1].decode()),)
-        if bar := _BAR.search(line[prefix.size :]):
+        pairs = {match[2]: match[4] or match[5] for match in _PAIR.finditer(line.decode(errors="replace"))}
+        drawn = self._draws(line[prefix.size :], pairs)
+        loss = pairs.get("loss", "").rstrip("0")
+        if drawn and not pairs:
+            pairs, self._waiting, self._apart = self._waiting, {}, False
+        elif drawn:
+            self._beside, self._apart = loss, True
+        elif "loss" in pairs and not pairs.keys() & _STEPS:
+            if loss == self._beside:
+                return ()  # LLaMA-Factory prints them twice
+            late, self._apart = self._apart, True
+            self._waiting = {} if late else pairs
+            return [Remark(_BUFFERED, name) for name in ("loss", "gradient", "rate")] if late else ()
+        return self._values({**self._bar, **pairs}, prefix.when)
+
+    def _draws(self, line: bytes, pairs: Mapping[str, str]) -> bool:
+        """Report whether a line draws the bar of training, which is the one before its values."""
+        if bar := _BAR.search(line):
             number, total, passed = (group.decode() for group in bar.groups())
             self._drawn = total, {"step": f"{number}/{total}", "elapsed_time": passed}
-        pairs = {match[2]: match[4] or match[5] for match in _PAIR.finditer(line.decode(errors="replace"))}
         if "loss" in pairs and self._drawn[0]:
-            self._total = self._drawn[0]  # data and evaluations have bars of their own
+            self._total = self._drawn[0]
         elif "eval_loss" in pairs:
-            self._drawn = ("", {})
-        drawn = bar is not None and self._drawn[0] == self._total
-        if self._drawn[0] == self._total:
+            self._drawn = ("", {})  # an evaluation has a bar of its own, as have data sets
+        is_training = self._drawn[0] == self._total
+        if is_training:
             self._bar = self._drawn[1]
-        values = pairs.get("loss", ""), pairs.get("epoch", "")
-        if drawn and not pairs:
-            pairs, self._waiting = self._waiting, {}
-        elif drawn:
-            self._beside = values
-        elif "loss" in pairs and not pairs.keys() & _STEPS:
-            self._waiting = pairs if values != self._beside else {}  # LLaMA-Factory prints them twice
-            return ()
-        return self._values({**self._bar, **pairs}, prefix.when)
+        return is_training and bar is not None
 
     def _values(self, pairs: Mapping[str, str], when: float) -> Sequence[Event]:
         progress = next((pairs[name] for name in _STEPS if name in pairs), "")
