@@ -134,11 +134,12 @@ def read_file(path: Path) -> RunLog:
 def _lines_of(path: Path, log: RunLog) -> Iterator[str]:
     try:
         with path.open("rb") as stream, gzip.open(stream) if stream.peek(2)[:2] == _GZIP else stream as source:
+            left = _MOST_BYTES
             if path.is_file() and (size := _size(source)) > _END:  # a pipe can be read once
                 source.seek(size - _END)
+                left = _END
                 of = f"the first {_MOST_BYTES / 1e9:.1f} GB of " if size >= _MOST_BYTES and source is not stream else ""
                 log.name = f"the last {_END / 1e6:.0f} MB of {of}{log.name}"
-            left = min(_END, _MOST_BYTES) if source.seekable() else _MOST_BYTES
             while left > 0 and (line := source.readline(min(left, _LONGEST_READ))):
                 left -= len(line)
                 yield line.decode("utf-8", "replace")
@@ -223,6 +224,7 @@ class _LogReading:
             self._steps += 1
             if self._steps >= _SURVIVED:
                 self.log.clues.clear()
+                self._before = 0
 
     def finish(self) -> RunLog:
         self._end_report()
