@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chartgen.errors import ChartgenError, Problem, refuse
+from chartgen.errors import ChartgenError, Problem, UsageError, refuse
 from chartgen.helm.yaml import Document, Plain, load, read_text, require_map
 from chartgen.visible import one_line
 
@@ -107,12 +107,18 @@ def config_of(place: str) -> tuple[Path, str]:
     Args:
         place: The file, its folder, or the name of a repository that is in the cache of the hub on this machine
             (huggingface_hub v0.36, constants.py: HF_HUB_CACHE, HF_HOME).
+
+    Raises:
+        UsageError: Neither a file nor a repository of the cache has this name.
     """
     path = Path(place)
     if not path.exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", place):
         home = os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser()
         folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub")) / f"models--{place.replace('/', '--')}"
-        path = folder if folder.is_dir() else path
+        if not folder.is_dir():
+            hint = f"correct the path, or fetch the model's: hf download {place} config.json"
+            raise UsageError(Problem(f"no file {place}, and no such model in the cache of the hub", hint=hint))
+        path = folder
     if snapshots := sorted(path.glob("snapshots/*/config.json"), key=lambda file: file.lstat().st_mtime):
         return snapshots[-1], path.name.rpartition("--")[2]
     file = path / "config.json" if path.is_dir() else path
