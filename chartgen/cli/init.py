@@ -132,8 +132,8 @@ def _ask(chart: Chart, keys: tuple[str, ...], default: str | int) -> str | int |
         nested: Any = value
         for key in reversed(keys):
             nested = {key: nested}
-        messages = (problem.message for problem in check_values(chart, Values(nested)))
-        refusal = next((message for message in messages if message.startswith((f"{name} is ", f"{name} must "))), "")
-        if not refusal:
+        messages = [problem.message for problem in check_values(chart, Values(nested))]
+        refusals = [each for each in messages if each.startswith((f"{name} is ", f"{name} must "))]
+        if not refusals:
             return value
-        click.echo(refusal, err=True)
+        click.echo(refusals[0], err=True)

@@ -71,7 +71,6 @@ _ENCODERS = re.compile(
     r"|nystromformer|prophetnet|resnet|roformer|segformer|speech_to_text|switch_transformers|tapas|whisper)(?:v\d)?$)"
 )
 _HEADS = re.compile(r"For(?:Masked|PreTraining|NextSentence|CTC|Image|Audio|Video|Speech|Object|Semantic)")
-_OWN = "train it with its own program (launcher torchrun)"
 # What layers of a family have although config.json does not state it: modeling_*.py of transformers v4.57.1.
 _IMPLIED = (
     (re.compile(r"qwen2(?!_audio)"), "biases of query, key and value", "model.add_qkv_bias"),
@@ -145,9 +144,9 @@ def describe_model(path: Path, name: str) -> Described:
     document = whole.part(inner)
     given = {**{key: around[key] for key in _SHARED if key in around}, **require_map(document, path.name)}
     if _has_encoder(given):
-        message = "portable families predict the next token, without an encoder"
-        message = f"model_type {given.get('model_type', 'unknown')} has an encoder; {message}"
-        raise ChartgenError(document.problem(message, tuple({"model_type"} & given.keys()), _OWN))
+        message = f"model_type {given.get('model_type', 'unknown')} has an encoder, and portable families are decoders"
+        hint = "train it with its own program (launcher torchrun)"
+        raise ChartgenError(document.problem(message, tuple({"model_type"} & given.keys()), hint))
     refuse([document.problem(message, (key,), _RECIPE) for key, message in _mixed(given)])
     sizes = {key: value for key in _KEYS if (value := _first(given, key)[1]) is not None}
     problems = [
