@@ -42,7 +42,7 @@ def check(job: GivenJob, output: str, explain: bool, render: bool) -> None:
     \b
     Examples:
       chartgen check gke-a3mega --preset gpt3-175b -f site.yaml
-      chartgen check oke-h100 -f values/llama2-70b.yaml --set nodes=3 --output sarif
+      chartgen check oke-h100 --preset llama2-70b --set nodes=3 --output sarif
     """
     from chartgen.findings import exit_code, finding_of
     from chartgen.reports import format_findings

@@ -45,7 +45,7 @@ def diff(job: GivenJob, release: str, revision: int | None, where: GivenPlace, o
     \b
     Examples:
       chartgen diff my-run --preset gpt3-175b -f site.yaml --set steps=200
-      chartgen diff my-run --target oke-h100 -f values/gpt3-175b.yaml
+      chartgen diff my-run --target oke-h100 --preset gpt3-175b
     """
     from chartgen.checks import effective_values
     from chartgen.helm.manifests import objects, render

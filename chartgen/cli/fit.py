@@ -40,7 +40,7 @@ def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
 
     \b
     Examples:
-      chartgen fit oke-h100 -f values/llama3-70b.yaml --gpus 64
+      chartgen fit oke-h100 --preset llama3-70b --gpus 64
       chartgen fit gke-a4 --preset llama3-70b --set nodes=4 --output values
     """
     from chartgen.checks.automatic import fitting_layouts

@@ -59,7 +59,6 @@ def init(
       chartgen init eks-p5 --from-cluster --namespace ml
       chartgen init gke-a3mega --no-ask
     """
-    from chartgen.composer.assembly import compose_interface
     from chartgen.composer.presets import preset_layers, site_example
     from chartgen.composer.site_names import replace_names
     from chartgen.composer.target import load_target
@@ -89,6 +88,8 @@ def init(
             text = site_file(text, survey_site(cluster, loaded, place.namespace), loaded)
     asks = sys.stdin.isatty() and sys.stderr.isatty() if ask is None else ask
     if asks:
+        from chartgen.composer.assembly import compose_interface
+
         text = replace_names(text, partial(_ask, compose_interface(loaded)))
     write_whole(to, text)
     _show_next(name, preset_name, to, filled=asks)
@@ -131,8 +132,8 @@ def _ask(chart: Chart, keys: tuple[str, ...], default: str | int) -> str | int |
         nested: Any = value
         for key in reversed(keys):
             nested = {key: nested}
-        messages = (problem.message for problem in check_values(chart, Values(nested)))
-        refusal = next((message for message in messages if message.startswith((f"{name} is ", f"{name} must "))), "")
-        if not refusal:
+        messages = [problem.message for problem in check_values(chart, Values(nested))]
+        refusals = [each for each in messages if each.startswith((f"{name} is ", f"{name} must "))]
+        if not refusals:
             return value
-        click.echo(refusal, err=True)
+        click.echo(refusals[0], err=True)

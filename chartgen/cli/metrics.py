@@ -96,7 +96,7 @@ def metrics(
     Examples:
       chartgen metrics training.log --window all
       chartgen metrics dllogger.json --gpus 256 --gpu h100 --window 10:30
-      chartgen metrics training.log --target oke-h100 -f values/llama2-70b.yaml --baseline published:llama2-70b
+      chartgen metrics training.log --target oke-h100 --preset llama2-70b --baseline published:llama2-70b
       kubectl logs my-run-0 | chartgen metrics - --report run.html
     """
     from chartgen.metrics.read.log import read_logs

@@ -29,7 +29,7 @@ def wait(release: str, where: GivenPlace, phase: str, timeout: float, output: st
 
     \b
     Example:
-      chartgen wait prep && chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f site.yaml
+      chartgen wait prep && chartgen install gke-a3mega my-run --preset gpt3-175b -f site.yaml
     """
     from chartgen.releases.status.watch import wait_for_phase
 

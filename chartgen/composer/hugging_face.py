@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chartgen.errors import ChartgenError, Problem, refuse
+from chartgen.errors import ChartgenError, Problem, UsageError, refuse
 from chartgen.helm.yaml import Document, Plain, load, read_text, require_map
 from chartgen.visible import one_line
 
@@ -71,7 +71,6 @@ _ENCODERS = re.compile(
     r"|nystromformer|prophetnet|resnet|roformer|segformer|speech_to_text|switch_transformers|tapas|whisper)(?:v\d)?$)"
 )
 _HEADS = re.compile(r"For(?:Masked|PreTraining|NextSentence|CTC|Image|Audio|Video|Speech|Object|Semantic)")
-_OWN = "train it with its own program (launcher torchrun)"
 # What layers of a family have although config.json does not state it: modeling_*.py of transformers v4.57.1.
 _IMPLIED = (
     (re.compile(r"qwen2(?!_audio)"), "biases of query, key and value", "model.add_qkv_bias"),
@@ -107,12 +106,18 @@ def config_of(place: str) -> tuple[Path, str]:
     Args:
         place: The file, its folder, or the name of a repository that is in the cache of the hub on this machine
             (huggingface_hub v0.36, constants.py: HF_HUB_CACHE, HF_HOME).
+
+    Raises:
+        UsageError: Neither a file nor a repository of the cache has this name.
     """
     path = Path(place)
     if not path.exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", place):
         home = os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser()
         folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub")) / f"models--{place.replace('/', '--')}"
-        path = folder if folder.is_dir() else path
+        if not folder.is_dir():
+            hint = f"correct the path, or fetch the model's: hf download {place} config.json"
+            raise UsageError(Problem(f"no file {place}, and no such model in the cache of the hub", hint=hint))
+        path = folder
     if snapshots := sorted(path.glob("snapshots/*/config.json"), key=lambda file: file.lstat().st_mtime):
         return snapshots[-1], path.name.rpartition("--")[2]
     file = path / "config.json" if path.is_dir() else path
@@ -139,9 +144,9 @@ def describe_model(path: Path, name: str) -> Described:
     document = whole.part(inner)
     given = {**{key: around[key] for key in _SHARED if key in around}, **require_map(document, path.name)}
     if _has_encoder(given):
-        message = "portable families predict the next token, without an encoder"
-        message = f"model_type {given.get('model_type', 'unknown')} has an encoder; {message}"
-        raise ChartgenError(document.problem(message, tuple({"model_type"} & given.keys()), _OWN))
+        message = f"model_type {given.get('model_type', 'unknown')} has an encoder, and portable families are decoders"
+        hint = "train it with its own program (launcher torchrun)"
+        raise ChartgenError(document.problem(message, tuple({"model_type"} & given.keys()), hint))
     refuse([document.problem(message, (key,), _RECIPE) for key, message in _mixed(given)])
     sizes = {key: value for key in _KEYS if (value := _first(given, key)[1]) is not None}
     problems = [

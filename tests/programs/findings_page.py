@@ -31,21 +31,13 @@ _PAGES: dict[str, tuple[str, str, str]] = {
         "Unknown keys, what Helm reads otherwise than it is written, and values files of other charts.",
         "Values YAML yaml_pitfalls Jobs handwritten unknown_values secrets",
     ),
-    "layout": (
-        "Model, layout and memory",
-        "The model, its batch and its division among GPUs.",
-        "layout memory_fit",
-    ),
+    "layout": ("Model, layout and memory", "The model, its batch and its division among GPUs.", "layout memory_fit"),
     "training": (
         "Training, checkpoints and data",
         "Steps, checkpoints, evaluation, metrics and data.",
         "common training",
     ),
-    "machines": (
-        "Machines and pods",
-        "What a machine has, and what a pod asks of it.",
-        "machine inputs pod_parts",
-    ),
+    "machines": ("Machines and pods", "What a machine has, and what a pod asks of it.", "machine inputs pod_parts"),
     "cluster": (
         "Network, storage, queue and kinds of jobs",
         "What the fragments of a target and its kinds of jobs need.",
@@ -64,11 +56,7 @@ _PAGES: dict[str, tuple[str, str, str]] = {
             " download"
         ),
     ),
-    "programs": (
-        "Other programs",
-        "Settings of the other launchers.",
-        "automodel torchtitan nemo-rl torchrun",
-    ),
+    "programs": ("Other programs", "Settings of the other launchers.", "automodel torchtitan nemo-rl torchrun"),
     "charts": ("Charts", f"What `chartgen lint` finds in a chart as a whole.\n{_LINT}", "Charts"),
     "objects": (
         "Rendered objects",

@@ -60,17 +60,12 @@ class StepAxis(NamedTuple):
     write: Callable[[float], str] = "{:,.0f}".format
     width: int = 960
 
-    @property
-    def right(self) -> int:
-        """The right edge of the plot."""
-        return self.width - _RIGHT
-
 
 class Scale:
     """Converts steps and values to coordinates of the picture."""
 
     def __init__(self, axis: StepAxis, panel: Panel) -> None:
-        self._first, self._scale = axis.first, (axis.right - _LEFT) / max(axis.last - axis.first, 1)
+        self._first, self._scale = axis.first, (axis.width - _RIGHT - _LEFT) / max(axis.last - axis.first, 1)
         self._low, self._high = panel.low, panel.high
 
     def x(self, step: float) -> float:
@@ -86,7 +81,7 @@ class Scale:
 def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int = 0) -> str:
     """Draw a panel, in the colour of a number in the style sheet."""
     scale = Scale(axis, panel)
-    width, height = axis.right - _LEFT, _HEIGHT - _TOP - _BOTTOM
+    width, height = axis.width - _RIGHT - _LEFT, _HEIGHT - _TOP - _BOTTOM
     parts = [
         *_grid(panel, scale, axis),
         # an inner picture clips content beyond its edge
@@ -99,7 +94,7 @@ def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int
     ]
     if panel.beyond:
         cut = panel.cut if axis.width > NARROW else panel.cut.partition(", ")[0]
-        parts.append(f'<text class="tick end" x="{axis.right}" y="15">{escape(cut)}</text>')
+        parts.append(f'<text class="tick end" x="{axis.width - _RIGHT}" y="15">{escape(cut)}</text>')
         parts += _beyond(panel, scale)
     box = f'y="{y}" width="{axis.width}" height="{_HEIGHT}" viewBox="0 0 {axis.width} {_HEIGHT}" role="img"'
     label = f'aria-label="{escape(panel.title)} over the {axis.unit}s"'
@@ -139,7 +134,7 @@ def colour_rules(shown: Sequence[Panel], theme: str) -> str:
 def _grid(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
     for value in ticks(panel.low, panel.high, 6):
         y = scale.y(value)
-        yield f'<line class="grid" x1="{_LEFT}" x2="{axis.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<line class="grid" x1="{_LEFT}" x2="{axis.width - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4:.1f}">{value:,.6g}</text>'
     for step in filter(float.is_integer, ticks(axis.first, axis.last, min(6, axis.width // 100))):
         x = scale.x(step)
