@@ -109,21 +109,22 @@ def test_a_run_whose_first_step_never_comes_ends_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "code"),
-    [("print(' iteration 1/ 9', flush=True)", 0), ("", 75), (None, 0)],
+    ("other", "machines", "code"),
+    [("print(' iteration 1/ 9', flush=True)", "1", 0), ("", "1", 75), ("", "2", 0)],
     ids=["another rank prints steps", "none does", "storage of its own"],
 )
-def test_a_rank_without_steps_is_ended_only_if_no_rank_has_any(tmp_path: Path, other: str | None, code: int) -> None:
-    """Rank 0 of two machines prints none, and an earlier attempt left its file."""
+def test_a_rank_without_steps_is_ended_only_if_no_rank_has_any(
+    tmp_path: Path, other: str, machines: str, code: int
+) -> None:
+    """Rank 0 prints none, and an earlier attempt left its file; one machine alone does not know of another's steps."""
     (tmp_path / "starting").mkdir()
     (tmp_path / "starting/0").touch()
-    first = {"LOCAL_RANK": "0", "NNODES": "2", "HANG_SECONDS": "", "FIRST_STEP_SECONDS": "4"}
+    first = {"LOCAL_RANK": "0", "NNODES": machines, "HANG_SECONDS": "", "FIRST_STEP_SECONDS": "4"}
     path = f"import pathlib, time; there = pathlib.Path({str(tmp_path / 'there')!r})\n"
-    other = None if other is None else f"{path}while not there.exists(): time.sleep(0.05)\n{other}"
+    other = f"{path}while not there.exists(): time.sleep(0.05)\n{other}"
     with ThreadPoolExecutor() as pool:
         silent = pool.submit(watch, tmp_path, f"{path}there.touch(); time.sleep(6)", **first, RANK="0")
-        if other is not None:
-            assert pool.submit(watch, tmp_path, other, **first, RANK="8").result().returncode == 0
+        assert pool.submit(watch, tmp_path, other, **first, RANK="8").result().returncode == 0
         assert silent.result().returncode == code, silent.result().stdout
 
 

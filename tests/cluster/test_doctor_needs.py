@@ -252,7 +252,7 @@ def test_a_volcano_queue(cluster: Cluster) -> None:
 
 @engines
 def test_machines_that_are_missing_or_labelled_otherwise(cluster: Cluster) -> None:
-    add = "or correct nodeSelector or machineType"
+    add = "lower nodes or run.spares, or correct nodeSelector or machineType"
     assert found(cluster, "machines", run(pool="nowhere")) == [
         ("fail", has("0 4 machines 4 pods 8 nvidia.com/gpu pool=nowhere"), f"add 4 machines, {add}")
     ]

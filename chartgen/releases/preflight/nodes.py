@@ -167,7 +167,7 @@ def _labels_hint(fleet: Fleet) -> str:
     if len(fleet.selected) > len(fleet.usable):
         return "kubectl describe node, which shows why it is not Ready"
     missing = fleet.needed - len(fleet.selected)
-    return f"add {missing} machines, use less nodes or run.spares, or correct nodeSelector or machineType"
+    return f"add {missing} machines, lower nodes or run.spares, or correct nodeSelector or machineType"
 
 
 def _shortage(node: Object, pods: Pods) -> str:
