@@ -23,7 +23,7 @@ _DEFINED = re.compile(
 
 
 _OBJECTS = {
-    "pod.yaml": "template of the pods",
+    "pod.yaml": "the template of the pods",
     "container.yaml": "the program's container",
     "object.yaml": "the run's object, such as a JobSet",
 }
