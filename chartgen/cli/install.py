@@ -176,6 +176,8 @@ def _prepare(
     pool: Executor,
     options: dict[str, Any],
 ) -> Rollout:
+    from functools import partial
+
     from chartgen.composer.origin import Foreign, origin_of
     from chartgen.helm.manifests import objects
     from chartgen.helm.program import load_runner
@@ -184,22 +186,22 @@ def _prepare(
     from chartgen.releases.rollout import prepare
 
     shown = (options["release"], place.namespace)
-    rendered = objects(rendering.result())
-    # the meaning of third-party values is unknown, even if their keys have the same names
-    is_ours = not isinstance(origin_of(chart), Foreign)
-    if is_ours and (plan := plan_objects(chart, values, rendered, *shown)):
-        show_plan(describe_plan(plan))
-    examining = None if options["force"] else pool.submit(examine, cluster, chart, values, rendered, *shown)
-    preparing = pool.submit(
-        prepare, cluster, place, chart, shown[0], values.data, action=action, rendered=rendered, state=state
-    )
+    trial = partial(prepare, cluster, place, chart, shown[0], values.data, action=action, state=state)
+    reading = pool.submit(lambda: objects(rendering.result()))
+    trying = pool.submit(lambda: trial(rendered=reading.result()))
+    look = partial(examine, cluster, chart, values)
+    examining = None if options["force"] else pool.submit(lambda: look(reading.result(), *shown))
     if not options["dry_run"]:
         load_runner()
+    # the meaning of third-party values is unknown, even if their keys have the same names
+    is_ours = not isinstance(origin_of(chart), Foreign)
+    if is_ours and (plan := plan_objects(chart, values, reading.result(), *shown)):
+        show_plan(describe_plan(plan))
     if examining:
         _heed(examining.result())
     else:
         note("preflight of the cluster skipped (--force)")
-    return preparing.result()
+    return trying.result()
 
 
 def _heed(diagnoses: list[Diagnosis]) -> None:

@@ -56,14 +56,14 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
     )
     enums = {"launcher": [launcher.name for launcher in target.launchers], "machineType": list(target.machines)}
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
-    schema = _merged(ENCODE(parts))
-    return with_used_definitions({**schema, **({} if "if" in schema else _way_to_others(target))})
+    return _merged(ENCODE(parts), ENCODE(_way_to_others(target)))
 
 
 @lru_cache(maxsize=16)
-def _merged(parts: str) -> dict[str, Any]:
+def _merged(parts: str, way: str) -> dict[str, Any]:
     """Merge schemas, given as JSON: those of a target's run charts and setup chart are the same."""
-    return closed(merge_schemas(json.loads(parts)))
+    schema = closed(merge_schemas(json.loads(parts)))
+    return with_used_definitions({**schema, **({} if "if" in schema else json.loads(way))})
 
 
 def setup_schema(
