@@ -58,7 +58,7 @@ WANDB_NAME = re.compile(r"wandb|api[-_]?key", re.IGNORECASE)
 # Upper case only: configurations contain bos_token and similar names, which are not secrets. The cluster token of etcd
 # is an identifier (etcd.io, --initial-cluster-token).
 SECRET_NAME = re.compile(
-    r"(?!.*INITIAL_CLUSTER_TOKEN)(?:.*_)?(?:TOKEN|PASSWORD|PASSWD|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)"
+    r"(?!.*INITIAL_CLUSTER_TOKEN$)(?:.*_)?(?:TOKEN|PASSWORD|PASSWD|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)"
 )
 RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+=._-][A-Za-z0-9+/=._-]{15,}")
 

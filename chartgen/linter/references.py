@@ -14,16 +14,7 @@ from chartgen.data.api_schemas import kubernetes_groups, kubernetes_versions
 from chartgen.errors import did_you_mean, is_slip
 from chartgen.findings import PartProblem
 from chartgen.kube.controllers import group_of
-from chartgen.kube.manifest_walk import (
-    LINT_NAMESPACE,
-    LINT_RELEASE,
-    Object,
-    is_template,
-    items,
-    metadata,
-    pods,
-    texts,
-)
+from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE, Object, is_template, items, metadata, pods, texts
 from chartgen.kube.references import OF_KINDS, OF_PODS, Reference, references
 
 
@@ -51,8 +42,7 @@ def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
     for number, reference in found:
         named = by_name.get((reference.kind, reference.name))
         if named is not None:
-            lacking = _lacking(reference, named, is_written=release.writes(reference))
-            yield from (Wired(number, each) for each in lacking)
+            yield from (Wired(number, lacking) for lacking in _lacking(reference, named, release))
         elif release.owns(reference, [name for kind, name in by_name if kind == reference.kind]):
             hint = did_you_mean(reference.name, [name for kind, name in by_name if kind == reference.kind])
             message = f"names {reference.kind} {reference.name}, which the release does not contain"
@@ -109,12 +99,12 @@ class _Texts:
         )
 
 
-def _lacking(reference: Reference, found: Object, *, is_written: bool) -> Iterator[PartProblem]:
+def _lacking(reference: Reference, found: Object, release: _Texts) -> Iterator[PartProblem]:
     """Report a key that an object of the release lacks; an object without data is filled by something else."""
     known = _keys(found)
     for at, key in reference.keys if known else ():
         slip = any(is_slip(str(key), str(each), _SHORTEST) for each in known)
-        if key not in known and (slip or not is_written):
+        if key not in known and (slip or not release.writes(reference)):
             hint = did_you_mean(str(key), [each for each in known if isinstance(each, str)])
             message = f"names {key} of {reference.kind} {reference.name}, which has no such {at[-1]}"
             yield PartProblem(message, hint, at)

@@ -138,7 +138,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     renderer = replace(renderer, names=drawn_names(chart))
     known = kubernetes_versions(str(head_of(chart).get("kubeVersion", "")))
     versions = subject.versions or list(dict.fromkeys((known[0], known[-1])))
-    work = HelmWork(chart, renderer, versions, missing, lookups({**subject.packaged, **chart.files}))
+    work = HelmWork(subject, renderer, versions, missing)
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     import_module(LATER).take(done, work)
 
@@ -204,12 +204,10 @@ class _Started(NamedTuple):
 class HelmWork:
     """Helm's tasks for one chart without its missing dependencies, and their results."""
 
-    def __init__(
-        self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str], keeping: set[str]
-    ) -> None:
-        self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
-        self.is_library = head_of(chart).get("type") == "library"
-        self.keeping = keeping
+    def __init__(self, subject: Subject, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
+        self.chart, self.renderer, self.versions, self.missing = subject.chart, renderer, versions, missing
+        self.is_library = head_of(self.chart).get("type") == "library"
+        self.keeping = lookups({**subject.packaged, **self.chart.files})
         self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
 
@@ -237,12 +235,13 @@ class HelmWork:
         """
         for preset, _, lint, running in self.started:
             found = [] if lint is None or self._is_replaced(preset) else lint.result()
-            answers = [each.result() for each in running] if found else []
-            asks = any(isinstance(each, RefusedRender) and each.asks for each in answers)
-            for finding in found:
-                is_rendered = str(finding.problem.path).startswith("templates/")
-                if not (needs_missing(finding.problem.message, self.missing) or (asks and is_rendered)):
-                    yield finding
+            asks = found and any(getattr(each.result(), "asks", False) for each in running)
+            yield from (
+                each
+                for each in found
+                if not needs_missing(each.problem.message, self.missing)
+                and not (asks and str(each.problem.path).startswith("templates/"))
+            )
 
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""

@@ -145,6 +145,13 @@ CASES = {
         "$PASS@",
         "Vp9tQ2mZ@",
     ),
+    "annotations-are-json": Case(
+        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: lag, annotations: {a: '[1]'}}\n"
+        "spec:\n  groups:\n  - name: a\n    rules:\n"
+        "    - {alert: A, expr: up, annotations: {s: '{{ `{{ $labels.job }}` }} is late'}}\n",
+        "'[1]'",
+        "'[1'",
+    ),
     "names-fit": Case(
         f"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {'binding-' * 8}x}}\n"
         "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n"
