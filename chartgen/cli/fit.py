@@ -35,8 +35,7 @@ def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
     file: --output values.
 
     The layout of the values is marked, and shown even if it is not among the first --most; the global batch and the
-    precision stay unchanged. The last line is the nearest run that a vendor has published for the model and the GPU,
-    with its measured speed. Exit 1 when no layout fits.
+    precision stay unchanged. Then the nearest published run of the model and GPU. Exit 1 when no layout fits.
 
     \b
     Examples:

@@ -98,10 +98,10 @@ def published_layout(run: Run | str) -> Figure | None:
     """Return the published run of a model on a GPU, the nearest one whose layout is known; None without any."""
     if isinstance(run, str):
         return None
-    wanted = {"precision": run.precision, "sequenceLength": run.sequence, "gpus": run.gpus, "gpu": run.hardware.gpu}
-    rows = [row for row in published_data()["figures"] if (row["model"], row["gpu"]) == (run.model.name, wanted["gpu"])]
-    known = [_figure(row) for row in reversed(rows) if "layout" in row]
-    return min(known, key=lambda row: _distance(row, wanted), default=None)
+    wanted = {"precision": run.precision, "sequenceLength": run.sequence, "gpus": run.gpus}
+    known = [_figure(row) for row in reversed(published_data()["figures"]) if "layout" in row]
+    own = (row for row in known if (row.model, row.gpu) == (run.model.name, run.hardware.gpu))
+    return min(own, key=lambda row: _distance(row, wanted), default=None)
 
 
 def _distance(row: Figure, wanted: Mapping[str, Any]) -> tuple[bool, bool, bool, float]:
