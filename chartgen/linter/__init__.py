@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
 from chartgen.linter.config import escapes, rejected_path
-from chartgen.linter.steps import Layers, Subject, run_steps
+from chartgen.linter.examination import Layers, Subject
+from chartgen.linter.steps import run_steps
 
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart

@@ -13,7 +13,7 @@ from chartgen.composer.library import BUILTIN
 from chartgen.findings import Finding, finding_of, row_of
 from chartgen.helm.program import find_helm
 from chartgen.helm.values import Values
-from chartgen.linter.steps import Subject
+from chartgen.linter.examination import Subject
 from chartgen.programs import find_tool
 
 

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 from chartgen.findings import UNFINISHED, Finding, finding_of, row_of
+from chartgen.linter.examination import LintStep
 from chartgen.linter.limits import Limits
-from chartgen.linter.steps import LintStep
 
 _HINT = "make the chart smaller, or give it more time with --limit; what was found in it is not shown"
 _ENDED = {"missing": MissingToolError, "usage": UsageError}

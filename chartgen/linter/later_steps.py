@@ -26,7 +26,8 @@ from chartgen.linter.unknown_values import unknown_values
 from chartgen.linter.values_coverage import documents
 
 if TYPE_CHECKING:
-    from chartgen.linter.steps import Examination, HelmWork
+    from chartgen.linter.examination import Examination
+    from chartgen.linter.helm_work import HelmWork
 
 
 def take(done: Examination, work: HelmWork) -> None:

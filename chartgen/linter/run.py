@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,10 +25,11 @@ from chartgen.linter import cache, find_presets
 from chartgen.linter.chart_files import named_in_archive, read_chart
 from chartgen.linter.config import Config, escapes, read_config, rejected_path
 from chartgen.linter.confined import Outcome, confined
+from chartgen.linter.examination import Subject
 from chartgen.linter.left_out import late, left_out, other_presets
 from chartgen.linter.limits import Limits
 from chartgen.linter.selection import beyond, read_baseline
-from chartgen.linter.steps import LATER, Subject, run_steps
+from chartgen.linter.steps import run_steps
 
 OnOutcome = Callable[[str, Outcome], None]
 Work: TypeAlias = Callable[[], Outcome]
@@ -141,7 +141,7 @@ def _lint(settings: Settings, on_outcome: OnOutcome) -> Iterator[Finding]:
         if (place := name if of_target else os.path.realpath(name)) in seen:
             continue
         if seen:  # what is imported here, the processes of all further charts have
-            import_module(LATER)
+            import chartgen.linter.later_steps  # noqa: F401
         seen.add(place)
         if not work or left <= 0:
             yield late(name, settings.limits.call)

@@ -28,8 +28,8 @@ from mutators import BYTES, LOG, TEXT, Files, twisted, within
 
 from chartgen.errors import ChartgenError
 from chartgen.linter.confined import Outcome, confined
+from chartgen.linter.examination import LintStep
 from chartgen.linter.limits import Limits
-from chartgen.linter.steps import LintStep
 
 FEW = 80
 

@@ -24,10 +24,10 @@ from chartgen.helm.manifests import KUBE_VERSION
 from chartgen.helm.program import find_helm
 from chartgen.linter import Subject, run_steps
 from chartgen.linter.chart_files import read_chart
+from chartgen.linter.examination import Examination
 from chartgen.linter.render import Renderer
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import stored
-from chartgen.linter.steps import Examination
 
 HEAD = "apiVersion: v2\nname: theirs\nversion: 0.1.0\n"
 POD = """\

@@ -16,7 +16,8 @@ from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.linter import cache
 from chartgen.linter.chart_files import read_chart
-from chartgen.linter.steps import Subject, run_steps
+from chartgen.linter.examination import Subject
+from chartgen.linter.steps import run_steps
 
 SEED = next(seed for seed in SEEDS if seed["rule"] == "names-fit")
 

@@ -12,10 +12,11 @@ from lint_seeds import SEEDS, SOUND, expected, identified_chart, plant
 from chartgen.findings import LEFT_OUT, UNFINISHED, Finding
 from chartgen.linter import Subject, inspection, steps
 from chartgen.linter.chart_files import read_chart
+from chartgen.linter.examination import Examination
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.policy import Reasons
 from chartgen.linter.rules import RULES, STEP_RULES
-from chartgen.linter.steps import Examination, run_steps
+from chartgen.linter.steps import run_steps
 
 FUNCTIONS = {rule.id for rule in RULES}
 named = pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed["rule"])

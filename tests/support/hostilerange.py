@@ -34,6 +34,7 @@ from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import load_values
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.determinism import banned_functions
+from chartgen.linter.examination import Subject
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.policy import Reasons
@@ -41,7 +42,7 @@ from chartgen.linter.render import Preset, Rendering
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.selection import without_reason
 from chartgen.linter.sources import Sources, ignored_there, placed
-from chartgen.linter.steps import Subject, run_steps
+from chartgen.linter.steps import run_steps
 from chartgen.linter.values_coverage import documents
 from chartgen.reports import format_findings
 

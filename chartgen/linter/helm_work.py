@@ -1,0 +1,113 @@
+"""Helm's tasks for one chart: they run while lint checks its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import NamedTuple
+
+from chartgen.composer.origin import TARGET, annotations_of
+from chartgen.errors import ChartgenError
+from chartgen.findings import Finding
+from chartgen.helm.chart import Chart
+from chartgen.linter.dependencies import about_missing, needs_missing, unrendered_findings
+from chartgen.linter.determinism import EVERY_RENDER, UPGRADED, asks_for_upgrade, differences, lookups
+from chartgen.linter.documents import head_of
+from chartgen.linter.examination import Subject
+from chartgen.linter.render import Preset, RefusedRender, Renderer, Rendering
+
+
+class _Started(NamedTuple):
+    """Running Helms for one set of values, and whether to compare another render with theirs."""
+
+    preset: Preset
+    is_compared: bool
+    lint: Future[list[Finding]] | None
+    templates: list[Future[Rendering | RefusedRender]]
+
+
+class HelmWork:
+    """Helm's tasks for one chart without its missing dependencies, and their results."""
+
+    def __init__(self, subject: Subject, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
+        self.chart, self.renderer, self.versions, self.missing = subject.chart, renderer, versions, missing
+        self.is_library = head_of(self.chart).get("type") == "library"
+        self.keeping = lookups({**subject.packaged, **self.chart.files})
+        self.started: list[_Started] = []
+        self.renderings: list[Rendering] = []
+
+    def start(self, preset: Preset, *, once: bool = False) -> None:
+        """Start lint and render with values; a library chart renders nothing.
+
+        Args:
+            once: Whether one render, for the newest Kubernetes, is enough.
+
+        The lint of Helm 3 always applies a schema (3.22.0, pkg/lint/rules/values.go), so it is left out if a schema
+        must not be used.
+        """
+        newest, lint = self.versions[-1], None
+        if not once and (self.renderer.schemas or self.renderer.helm.version >= (4,)):
+            lint = self.renderer.lint(preset.data, newest)
+        versions = () if self.is_library else (newest,) if once else self.versions
+        self.started.append(
+            _Started(preset, not once, lint, [self.renderer.template(preset, each) for each in versions])
+        )
+
+    def linted(self) -> Iterator[Finding]:
+        """Return the findings of `helm lint`, except those that a missing dependency or value explains.
+
+        Where `required` refuses a value, `helm lint` renders on with an empty one.
+        """
+        for preset, _, lint, running in self.started:
+            found = [] if lint is None or self._is_replaced(preset) else lint.result()
+            asks = found and any(getattr(each.result(), "asks", False) for each in running)
+            yield from (
+                each
+                for each in found
+                if not needs_missing(each.problem.message, self.missing)
+                and not (asks and str(each.problem.path).startswith("templates/"))
+            )
+
+    def rendered(self) -> Iterator[Finding]:
+        """Return the refusals of `helm template`, and the differences between two renders of the same values."""
+        refused: list[RefusedRender] = []
+        for preset, is_compared, _, running in self.started:
+            answers = [template.result() for template in running]
+            made = [answer for answer in answers if isinstance(answer, Rendering)]
+            self.renderings += made
+            refused += (
+                [] if self._is_replaced(preset) else [each for each in answers if isinstance(each, RefusedRender)]
+            )
+            if made and is_compared:
+                yield from self._compared(made, preset)
+        asks = not is_composed(self.chart)
+        yield from unrendered_findings(refused, self.missing, asks=asks, cluster=bool(self.keeping))
+        yield from about_missing(self.chart, self.missing, rendered=self.is_library or bool(self.renderings))
+
+    def _is_replaced(self, preset: Preset) -> bool:
+        """Report whether a third-party chart asks for values instead of its defaults, and other values render."""
+        if preset.name or is_composed(self.chart):
+            return False
+        answers = [(given.name, template.result()) for given, *_, running in self.started for template in running]
+        asks = [each.asks for name, each in answers if not name and isinstance(each, RefusedRender)]
+        return all(asks) and bool(asks) and any(name and isinstance(each, Rendering) for name, each in answers)
+
+    def _compared(self, made: Sequence[Rendering], preset: Preset) -> Iterator[Finding]:
+        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades."""
+        last, running = made[-1], {}
+        if len({each.text for each in made}) > 1 or len(self.versions) == 1:
+            running[EVERY_RENDER] = self.renderer.template(preset, last.kubernetes)
+        if asks_for_upgrade(self.chart):
+            running[UPGRADED] = self.renderer.template(preset, last.kubernetes, upgrade=True)
+        for when, template in running.items():
+            second = template.result()
+            if isinstance(second, Rendering) and second.text != last.text:
+                self.renderings += [second] if when == UPGRADED else []  # its objects are judged too
+                with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
+                    yield from differences(self.chart, self.keeping, last.manifests, second.manifests, when)
+
+
+def is_composed(chart: Chart) -> bool:
+    """Report whether chartgen composed the chart, of a known target or not."""
+    return TARGET in annotations_of(chart)
