@@ -3,9 +3,9 @@
     watch.py FOLDER PROGRAM [ARGUMENT]...
 
 Watched is a process that prints steps, from its first one on; with most programs that is one rank of the run. Before
-that, it is the first process of each machine, for FIRST_STEP_SECONDS (unset: two hours): each leaves a file in
-RUN_DIRECTORY/starting, and the first step removes that of rank 0. If it is still there, the run hangs. Machines that do
-not see the files of all others, as on storage of their own, wait on.
+that, it is the first process of each machine, for FIRST_STEP_SECONDS (unset: two hours): each machine leaves a file in
+RUN_DIRECTORY/starting, rank 0 one named 0, which the first step removes. If it is still there, the run hangs. Machines
+that do not see the files of all others, as on storage of their own, wait on.
 
 HANG_SECONDS is the time that a step may take; unset: it follows from the steps before (`Limit`). When one takes longer,
 the run hangs: SIGABRT ends all processes of this machine, and Python prints the stack of each thread
@@ -69,6 +69,7 @@ STEP = rb"(?i)^(?!.*(%s)).*(\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+
 
 BOX = Path(os.environ.get("RUN_DIRECTORY", "."), "blackbox")
 STARTING = BOX.with_name("starting")
+BOOT = Path("/proc/sys/kernel/random/boot_id")  # of the machine: each attempt may give it other ranks
 
 
 class Limit:
@@ -232,14 +233,16 @@ def announce_start() -> None:
         if STARTING.is_symlink():  # of another user
             STARTING.unlink()
         STARTING.mkdir(parents=True, exist_ok=True)
-        (STARTING / os.environ["RANK"]).touch()
+        (STARTING / BOOT.read_text().strip()).touch()
+        if os.environ.get("RANK") == "0":
+            (STARTING / "0").touch()
 
 
 def nothing_started() -> bool:
     """Report whether all machines left their files, and no rank has printed a step since rank 0 left its own."""
     with suppress(OSError, ValueError):
         found = [each.name for each in STARTING.iterdir()]
-        return "0" in found and len(found) >= int(os.environ.get("NNODES", ""))
+        return "0" in found and len(found) > int(os.environ.get("NNODES", ""))
     return False
 
 
