@@ -31,7 +31,7 @@ SCRIPTS = .ci/run $(shell grep -rL --include='*.sh' -e '{{' -e '<%' chartgen)
 # Parts of one script are in files of their own, and share its variables and its `set -e`.
 SHARED = SC2034,SC2154,SC2164
 # What the site has, in the same folders as here.
-PAGES = README.md CONTRIBUTING.md CHANGES.md SECURITY.md docs $(wildcard charts/*/README.md)
+PAGES = README.md CONTRIBUTING.md CHANGES.md SECURITY.md docs $(wildcard charts/*/*.md)
 
 .PHONY: help
 help: ## list these targets

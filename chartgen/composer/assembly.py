@@ -137,7 +137,7 @@ class _Composer:
             "values_table": [{"key": row.key, "default": row.default, "meaning": row.meaning} for row in table],
             **self._keys(table),
         }
-        return self._finish(files | interface, COMMON / "README.md", description, **facts)
+        return self._finish(files | interface, COMMON, description, **facts)
 
     def _keys(self, table: Iterable[ValueRow]) -> dict[str, list[str]]:
         """Return the top-level values of a chart, and the values that mean a launcher's default where they are null."""
@@ -172,7 +172,7 @@ class _Composer:
         files = self.setup_templates()
         interface = setup_interface_of(self.tags, files.values())
         description = f"Queues and storage for training on {self.target.description}"
-        return self._finish(files | interface, SETUP / "README.md", description)
+        return self._finish(files | interface, SETUP, description)
 
     def setup_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of what is installed once."""
@@ -224,13 +224,14 @@ class _Composer:
         """The values and their schema as files, and a row for each value."""
         return interface_of(self.tags)
 
-    def _finish(self, files: dict[str, str], readme: Path, description: str, **facts: Any) -> Chart:
+    def _finish(self, files: dict[str, str], folder: Path, description: str, **facts: Any) -> Chart:
         files |= {
             "Chart.yaml": self.tags.common("Chart.yaml", description=description),
             "LICENSE": source_text(COMMON / "LICENSE"),
             ".helmignore": source_text(COMMON / "helmignore"),
-            "README.md": self.tags.render(source_text(readme), readme, description=description, **facts),
         }
+        for page in sorted(folder.glob("*.md")):
+            files[page.name] = self.tags.render(source_text(page), page, description=description, **facts)
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, self._origin)
 
     @property

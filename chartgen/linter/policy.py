@@ -1,6 +1,6 @@
 """Policy rules for the privileges of pods; a reason in a fragment or a workload kind allows a privilege.
 
-The chart's own README does not count: whoever adds a privilege could add its reason there.
+The chart's own pages do not count: whoever adds a privilege could add its reason there.
 """
 
 from __future__ import annotations

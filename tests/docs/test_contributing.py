@@ -93,8 +93,9 @@ def test_the_pods_hold_what_the_fragment_says(followed: Followed) -> None:
 
 @pytest.mark.helm
 def test_the_readme_of_the_chart_tells_about_the_fragment(followed: Followed) -> None:
-    readme = (followed.folder / "charts" / "lab-h100" / "README.md").read_text()
-    assert "| lab-rdma | IPC_LOCK in program | RDMA pins the memory that the adapters read and write |" in readme
+    chart = followed.folder / "charts" / "lab-h100"
+    readme, fragments = ((chart / name).read_text() for name in ("README.md", "FRAGMENTS.md"))
+    assert "| lab-rdma | IPC_LOCK in program | RDMA pins the memory that the adapters read and write |" in fragments
     assert "- Nodes prepared for InfiniBand.\n" in readme
     assert "`network`" in readme.partition("- All keys, ")[2]
 

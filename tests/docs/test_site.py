@@ -60,21 +60,21 @@ def test_the_navigation_lists_every_page_once() -> None:
     listed = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     pages = [
         *ROOT.glob("docs/**/*.md"),
-        *(path for path in ROOT.glob("charts/*/README.md") if "-setup" not in str(path)),
+        *(path for path in ROOT.glob("charts/*/*.md") if "-setup" not in str(path)),
     ]
     top = {"README.md", "CONTRIBUTING.md", "CHANGES.md", "SECURITY.md"}
     assert sorted(listed) == sorted(top | {str(path.relative_to(ROOT)) for path in pages})
 
 
 def test_no_page_is_longer_than_1200_words() -> None:
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/*.md")]
     words = {str(page.relative_to(ROOT)): len(page.read_text().split()) for page in pages}
     assert {page: count for page, count in words.items() if count > 1200} == {}
 
 
 def test_no_code_in_a_table_has_a_bar() -> None:
     """GitHub needs a backslash before it, which the site would show."""
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/README.md")]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/*.md")]
     rows = [line for page in pages for line in page.read_text().splitlines() if line.startswith("|")]
     assert [row for row in rows if any("\\|" in code for code in re.findall("`[^`]*`", row))] == []
 

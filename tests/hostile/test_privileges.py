@@ -124,6 +124,7 @@ def test_a_table_in_the_readme_states_nothing(target: str) -> None:
         "Chart.yaml": head,
         "templates/job.yaml": job,
         "README.md": chart.files["README.md"] + TABLE,
+        "FRAGMENTS.md": TABLE,
     }
     assert policy(lint(Chart(chart.name, files))) == sorted(POLICY)
 
