@@ -151,8 +151,9 @@ def test_a_borrowed_image_needs_no_chart_of_its_owner() -> None:
 @pytest.mark.parametrize("names", [(), FEW])
 def test_the_map_of_the_readme_names_what_is_there(name: str, names: tuple[str, ...]) -> None:
     made = compose(with_launchers(load_target(name), names))
-    section = made.files["README.md"].partition("## Where is what\n")[2].partition("\n## ")[0]
-    named = re.findall(r"`((?:files|templates|\.)[^`]+)`", section)
+    pages = {"README.md": "## Where is what\n", "FRAGMENTS.md": "## Where the rest is\n"}
+    sections = [made.files[page].partition(title)[2].partition("\n## ")[0] for page, title in pages.items()]
+    named = re.findall(r"`((?:files|templates|\.)[^`]+)`", "".join(sections))
     assert [path for path in named if not any(fnmatch(each, path) for each in made.files)] == []
     unnamed = [path for path in made.files if path.startswith(("templates/", "files/"))]
     assert [path for path in unnamed if not any(fnmatch(path, each) for each in named)] == []

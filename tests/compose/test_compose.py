@@ -471,7 +471,7 @@ def test_places_in_a_values_file_with_tags_are_the_files_own(tmp_path: Path) -> 
 
 def test_texts_of_several_lines_become_one(tmp_path: Path) -> None:
     folder = library(tmp_path, {"mine/fragment.yaml": "description: |\n  One | two\n  three\nsources: [the test]\n"})
-    assert "| mine | One \\| two three |\n" in composed(folder).files["README.md"]
+    assert "| mine | One \\| two three |\n" in composed(folder).files["FRAGMENTS.md"]
 
 
 @pytest.mark.helm

@@ -265,15 +265,16 @@ def test_a_call_ends_and_reports_the_rest(lint: Lint) -> None:
 @pytest.mark.threat(15)
 def test_the_search_for_other_charts_ends_too(tmp_path: Path) -> None:
     """By a deadline also inside a subchart: its files times the lines of a `.helmignore` can be any number."""
-    whole, ends = tmp_path / "whole", time.monotonic() + 1
+    whole = tmp_path / "whole"
     (whole / "charts" / "part" / "templates").mkdir(parents=True)
     (whole / "Chart.yaml").touch()
     (whole / "charts" / "part" / "Chart.yaml").touch()
     for number in range(2000):
         (whole / "charts" / "part" / "templates" / f"{number}.yaml").touch()
     (whole / ".helmignore").write_text("".join(f"*a*{number}*b\n" for number in range(20000)))
-    found = list(left_out([tmp_path], {str(whole)}, ends))
-    assert time.monotonic() < ends + 5
+    begun = time.process_time()
+    found = list(left_out([tmp_path], {str(whole)}, time.monotonic() + 1))
+    assert time.process_time() - begun < 8  # minutes without a deadline
     assert {each.severity for each in found} == {"unchecked"}
 
 

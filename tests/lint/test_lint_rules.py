@@ -10,7 +10,7 @@ import pytest
 from lint_seeds import SEEDS, SOUND, expected, identified_chart, plant
 
 from chartgen.findings import LEFT_OUT, UNFINISHED, Finding
-from chartgen.linter import Subject, inspection, steps
+from chartgen.linter import Subject, inspection
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.examination import Examination
 from chartgen.linter.inspection import Inspection
@@ -104,29 +104,29 @@ def looked_at(done: Examination) -> list[Finding]:
 
 
 STEPS = {
-    "no-banned-functions": "banned_functions",
-    "chart-is-as-built": "builds_differ",
-    "tokens-by-reference": "rendered_tokens",
-    "values-are-used": "documents",
-    "values-are-known": "unknown_values",
-    "fabric-is-known": "documents",
-    "readme-names-values": "documents",
-    "schema-describes-values": "documents",
-    "ignore-has-reason": "without_reason",
-    "release-fits": "release_fits",
-    "helm-lint": "_Work.linted",
-    "helm-lint-strict": "_Work.linted",
-    "dependencies-are-there": "about_missing",
-    "chart-is-rendered": "unrendered_findings",
-    "several-machines-are-rendered": "own_values",
-    "machine-types-are-rendered": "own_values",
-    "pods-tolerate-their-machines": "misplaced",
-    "pods-select-their-machines": "misplaced",
-    "pods-fit-their-machines": "misplaced",
-    "topology-levels-are-labels": "labelled",
-    "helm-template": "_Work.rendered",
-    "keys-are-unique": "Inspection._overwritten",
-    "renders-are-identical": "_Work._compared",
+    "no-banned-functions": "later_steps.banned_functions",
+    "chart-is-as-built": "later_steps.builds_differ",
+    "tokens-by-reference": "later_steps.rendered_tokens",
+    "values-are-used": "later_steps.documents",
+    "values-are-known": "later_steps.unknown_values",
+    "fabric-is-known": "later_steps.documents",
+    "readme-names-values": "later_steps.documents",
+    "schema-describes-values": "later_steps.documents",
+    "ignore-has-reason": "steps.without_reason",
+    "release-fits": "later_steps.release_fits",
+    "helm-lint": "helm_work.HelmWork.linted",
+    "helm-lint-strict": "helm_work.HelmWork.linted",
+    "dependencies-are-there": "helm_work.about_missing",
+    "chart-is-rendered": "helm_work.unrendered_findings",
+    "several-machines-are-rendered": "machines.own_values",
+    "machine-types-are-rendered": "machines.own_values",
+    "pods-tolerate-their-machines": "later_steps.misplaced",
+    "pods-select-their-machines": "later_steps.misplaced",
+    "pods-fit-their-machines": "later_steps.misplaced",
+    "topology-levels-are-labels": "later_steps.labelled",
+    "helm-template": "helm_work.HelmWork.rendered",
+    "keys-are-unique": "inspection.Inspection._overwritten",
+    "renders-are-identical": "helm_work.HelmWork._compared",
 }
 # Its findings come with the chart, as reading the folder gave them.
 READING = "chart-files"
@@ -144,7 +144,7 @@ def test_without_its_step_the_defect_passes(
     rule: str, repository: dict[str, tuple[Path, Examination]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, _ = repository[rule]
-    monkeypatch.setattr(f"{steps.__name__}.{STEPS[rule]}", lambda *_, **__: [])
+    monkeypatch.setattr(f"chartgen.linter.{STEPS[rule]}", lambda *_, **__: [])
     assert examined(folder).findings == []
 
 
