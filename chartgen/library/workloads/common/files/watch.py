@@ -233,9 +233,8 @@ def announce_start() -> None:
         if STARTING.is_symlink():  # of another user
             STARTING.unlink()
         STARTING.mkdir(parents=True, exist_ok=True)
-        (STARTING / BOOT.read_text().strip()).touch()
-        if os.environ.get("RANK") == "0":
-            (STARTING / "0").touch()
+        for name in (BOOT.read_text().strip(), *(["0"] if os.environ.get("RANK") == "0" else [])):
+            os.close(os.open(STARTING / name, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
 def nothing_started() -> bool:
