@@ -118,8 +118,8 @@ def no_system_folders(thing: Object) -> Iterator[PartProblem]:
                 yield PartProblem(*fault, (*at, key))
             elif path in KERNEL and at not in reading:
                 for name in users.get(at, [""]):
-                    fault = f"{path} {SYSTEM_FOLDER}, and pods may only read it"
-                    yield PartProblem(fault, "", (*at, key), reason_key("hostPath", path, name))
+                    message = f"{path} {SYSTEM_FOLDER}, and pods may only read it"
+                    yield PartProblem(message, at=(*at, key), privilege=reason_key("hostPath", path, name))
 
 
 def no_added_capabilities(thing: Object) -> Iterator[PartProblem]:
