@@ -99,18 +99,21 @@ class HelmWork:
 
         The objects of an upgrade are judged in any case, once: an archive, or words that a template joins, may ask too.
         """
-        last, running, asks = made[-1], {}, asks_for_upgrade(self.chart)
+        last, asks = made[-1], asks_for_upgrade(self.chart)
+        running = []
         if len({each.text for each in made}) > 1 or len(self.versions) == 1:
-            running[EVERY_RENDER] = self.renderer.template(preset, last.kubernetes)
+            running.append((EVERY_RENDER, last, self.renderer.template(preset, last.kubernetes)))
         if asks or not self.upgraded:
             self.upgraded = True
-            running[UPGRADED] = self.renderer.template(preset, last.kubernetes, upgrade=True)
-        for when, template in running.items():
+            running += [
+                (UPGRADED, each, self.renderer.template(preset, each.kubernetes, upgrade=True)) for each in made
+            ]
+        for when, first, template in running:
             second = template.result()
-            if not isinstance(second, Rendering) or second.text == last.text:
+            if not isinstance(second, Rendering) or second.text == first.text:
                 continue
             self.renderings += [second] if when == UPGRADED else []  # its objects are judged too
-            if asks or when != UPGRADED:
+            if first is last and (asks or when != UPGRADED):
                 with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
                     yield from differences(self.chart, self.keeping, last.manifests, second.manifests, when)
 

@@ -59,8 +59,18 @@ def _folders(root: Path) -> Iterator[tuple[Path, bool]]:
     for folder, below, files in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith("."))
         yield Path(folder), "Chart.yaml" in files
-        links = (Path(folder, name) for name in below)
-        yield from ((link, True) for link in links if link.is_symlink() and (link / "Chart.yaml").is_file())
+        for link in (Path(folder, name) for name in below):
+            if link.is_symlink() and _leads_to_hidden(link):
+                yield from _folders(link)
+            elif link.is_symlink() and (link / "Chart.yaml").is_file():
+                yield link, True
+
+
+def _leads_to_hidden(link: Path) -> bool:
+    """Report whether a link leads to a folder that the search passes over, and that is not above the link."""
+    real = os.path.realpath(link)
+    hidden = any(part.startswith(".") for part in Path(os.path.relpath(real, link.parent)).parts if part != "..")
+    return hidden and not Path(os.path.realpath(link.parent)).is_relative_to(real)
 
 
 def _named(folder: Path) -> str:

@@ -404,12 +404,14 @@ def test_an_upgrade_is_rendered_however_a_chart_asks_for_it(lint: Lint) -> None:
     """In an archive, in a text that `tpl` renders, or by words that are in no file."""
     asks = f"{{{{ if .Release.IsUpgrade }}}}\n{POD}{{{{ end }}}}\n"
     joined = asks.replace(".Release.IsUpgrade", 'get .Release (print "Is" "Upgrade")')
+    old = 'and .Release.IsUpgrade (semverCompare "<1.31-0" .Capabilities.KubeVersion.Version)'
     inner = {"sub/Chart.yaml": HEAD.format("sub"), "sub/templates/pod.yaml": asks}
     for files in (
         {**chart("charts/x", head=NEEDS), "charts/x/charts/sub-0.1.0.tgz": packed(inner)},
         {**chart(x="{{ tpl .Values.text . }}"), "charts/x/values.yaml": json.dumps({"text": asks})},
         {**chart(x='{{ tpl (.Files.Get "a.txt") . }}'), "charts/x/a.txt": asks},
         chart(x=joined),
+        chart(x=asks.replace(".Release.IsUpgrade", old)),
     ):
         assert not CONTROL - lint(files)[1]
         shutil.rmtree("charts")
@@ -418,9 +420,10 @@ def test_an_upgrade_is_rendered_however_a_chart_asks_for_it(lint: Lint) -> None:
 @pytest.mark.threat(15)
 def test_links_hide_no_chart(lint: Lint) -> None:
     files = {**chart("charts/x"), **chart(".hidden/evil", pod=POD), "chartgen.toml": '[lint]\ncharts = ["charts/x"]\n'}
-    Path("evil").symlink_to(".hidden/evil")
-    assert lint(files) == (3, {"charts-are-linted"}, {"evil/Chart.yaml"})
-    Path("evil").unlink()
+    for link, target, found in (("evil", ".hidden/evil", "evil"), ("deploy", ".hidden", "deploy/evil")):
+        Path(link).symlink_to(target)
+        assert lint(files) == (3, {"charts-are-linted"}, {f"{found}/Chart.yaml"})
+        Path(link).unlink()
     inner = {path.replace(".hidden/evil", "charts/x/files/sub"): text for path, text in files.items()}
     lint(
         {**inner, "charts/x/files/sub/Chart.yaml": HEAD.format("sub"), "charts/x/files/sub/templates/pod.yaml": CONFIG}
