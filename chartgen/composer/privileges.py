@@ -55,6 +55,8 @@ _OPEN = re.compile(
 # Here, for reading alone: what vendors add to their machines, such as Azure's /opt/microsoft/ndv5-topo.xml. /opt is for
 # added programs, /etc for settings (Filesystem Hierarchy Standard 3.0), some of them secret: only Crusoe's folder.
 _READABLE = ("/opt/", "/etc/crusoe/nccl_topo")
+# Whoever may write there makes the kernel start a program of theirs (core(5)): a fragment may state it, nobody else.
+KERNEL = ("/proc/sys", "/sys")
 SYSTEM_FOLDER = "belongs to the machine's own system"
 FORBIDDEN_HINT = "put its files into an image or a ConfigMap, or into a folder such as /mnt/settings or /opt/VENDOR"
 _READ_HINT = "set `type: File` or `Directory` in the volume, and `readOnly: true` in each of its mounts"

@@ -84,8 +84,8 @@ _POLICY = "helm.sh/resource-policy"  # Helm does not delete an object with `keep
 
 
 def asks_for_upgrade(chart: Chart) -> bool:
-    """Report whether a template of the chart, or of an unpacked subchart, distinguishes upgrades."""
-    return any("templates/" in path and _ASKS.search(text) for path, text in chart.files.items())
+    """Report whether a text of the chart, or of an unpacked subchart, distinguishes upgrades; `tpl` renders any."""
+    return any(map(_ASKS.search, chart.files.values()))
 
 
 def differences(

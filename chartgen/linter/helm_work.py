@@ -36,6 +36,7 @@ class HelmWork:
         self.keeping = lookups({**subject.packaged, **self.chart.files})
         self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
+        self.upgraded = False
 
     def start(self, preset: Preset, *, once: bool = False) -> None:
         """Start lint and render with values; a library chart renders nothing.
@@ -94,16 +95,25 @@ class HelmWork:
         return all(asks) and bool(asks) and any(name and isinstance(each, Rendering) for name, each in answers)
 
     def _compared(self, made: Sequence[Rendering], preset: Preset) -> Iterator[Finding]:
-        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades."""
-        last, running = made[-1], {}
+        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades.
+
+        The objects of an upgrade are judged in any case, once: an archive, or words that a template joins, may ask too.
+        """
+        last, asks = made[-1], asks_for_upgrade(self.chart)
+        running = []
         if len({each.text for each in made}) > 1 or len(self.versions) == 1:
-            running[EVERY_RENDER] = self.renderer.template(preset, last.kubernetes)
-        if asks_for_upgrade(self.chart):
-            running[UPGRADED] = self.renderer.template(preset, last.kubernetes, upgrade=True)
-        for when, template in running.items():
+            running.append((EVERY_RENDER, last, self.renderer.template(preset, last.kubernetes)))
+        if asks or not self.upgraded:
+            self.upgraded = True
+            running += [
+                (UPGRADED, each, self.renderer.template(preset, each.kubernetes, upgrade=True)) for each in made
+            ]
+        for when, first, template in running:
             second = template.result()
-            if isinstance(second, Rendering) and second.text != last.text:
-                self.renderings += [second] if when == UPGRADED else []  # its objects are judged too
+            if not isinstance(second, Rendering) or second.text == first.text:
+                continue
+            self.renderings += [second] if when == UPGRADED else []  # its objects are judged too
+            if first is last and (asks or when != UPGRADED):
                 with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
                     yield from differences(self.chart, self.keeping, last.manifests, second.manifests, when)
 

@@ -35,7 +35,8 @@ def left_out(roots: Iterable[Path], linted: Collection[str], ends: float) -> Ite
                 yield _finding(message, root, "name each chart on the command line")
                 break
             real = os.path.realpath(folder)
-            whole = _whole(real, linted) if is_chart else ""
+            # a subchart may be a link, which Helm follows
+            whole = (_whole(real, linted) or _whole(_named(folder), linted)) if is_chart else ""
             if is_chart and (not whole or _ignores(ignored(Path(whole)), Path(whole), Path(real), ends)):
                 hint = "name its folder on the command line, or remove it"
                 yield _finding("is a chart that was not checked", folder / "Chart.yaml", hint)
@@ -58,6 +59,23 @@ def _folders(root: Path) -> Iterator[tuple[Path, bool]]:
     for folder, below, files in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith("."))
         yield Path(folder), "Chart.yaml" in files
+        for link in (Path(folder, name) for name in below):
+            if link.is_symlink() and _leads_to_hidden(link):
+                yield from _folders(link)
+            elif link.is_symlink() and (link / "Chart.yaml").is_file():
+                yield link, True
+
+
+def _leads_to_hidden(link: Path) -> bool:
+    """Report whether a link leads to a folder that the search passes over, and that is not above the link."""
+    real = os.path.realpath(link)
+    hidden = any(part.startswith(".") for part in Path(os.path.relpath(real, link.parent)).parts if part != "..")
+    return hidden and not Path(os.path.realpath(link.parent)).is_relative_to(real)
+
+
+def _named(folder: Path) -> str:
+    """Return the path of a folder that may be a link, which is not followed, below folders that are."""
+    return os.path.join(os.path.realpath(folder.parent), folder.name)  # noqa: PTH118
 
 
 def _whole(folder: str, linted: Collection[str]) -> str:

@@ -13,7 +13,9 @@ from typing import Any
 from chartgen.checks.secrets import looks_secret
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.composer.privileges import (
+    KERNEL,
     PROGRAM,
+    SYSTEM_FOLDER,
     VALUE,
     Privilege,
     is_forbidden,
@@ -40,6 +42,8 @@ _UNCONFINED: dict[str, object] = {
     "allowPrivilegeEscalation": True,
 }
 _BY_REFERENCE = "take it from a Secret with secretKeyRef"
+# kubernetes/kubernetes v1.37, plugin/pkg/auth/authorizer/rbac/bootstrappolicy: some change roles, or write tokens.
+_CONTROL = ("cluster-admin", "system:controller:", "system:kube-controller-manager")
 # The container's credential for the API server; a pod with its own account is meant to have one.
 _DEFAULT_ACCOUNT = (None, "", "default")
 
@@ -48,7 +52,8 @@ def no_privileged_containers(thing: Object) -> Iterator[PartProblem]:
     """A privileged container, or a host process container of Windows, controls its machine."""
     named = {(*container.at, "securityContext"): container.name for container in all_containers(thing)}
     for at, node in _custom_too(thing):
-        if at[-1:] == ("securityContext",) and node.get("privileged") is True:
+        # such as containerSecurityContext in resources of operators
+        if str(at[-1:]).endswith("ecurityContext',)") and node.get("privileged") is True:
             name = named.get(at, "without a name")
             key = reason_key("privileged", name)
             yield PartProblem(f"container {name} is privileged", _REASON, (*at, "privileged"), key)
@@ -75,10 +80,11 @@ def no_host_processes(thing: Object) -> Iterator[PartProblem]:
 
 
 def no_cluster_admin(thing: Object) -> Iterator[PartProblem]:
-    """A binding of the role cluster-admin gives its subjects control of the whole cluster."""
+    """A binding of the role cluster-admin, or of a controller of Kubernetes, gives control of the whole cluster."""
     role = thing.get("roleRef")
-    if thing.get("kind") == "ClusterRoleBinding" and isinstance(role, dict) and role.get("name") == "cluster-admin":
-        yield PartProblem("binds the role cluster-admin", "bind a role with few permissions", ("roleRef", "name"))
+    name = str(role.get("name")) if isinstance(role, dict) else ""
+    if thing.get("kind") == "ClusterRoleBinding" and name.startswith(_CONTROL):
+        yield PartProblem(f"binds the role {name}", "bind a role with few permissions", ("roleRef", "name"))
 
 
 def no_host_access(thing: Object) -> Iterator[PartProblem]:
@@ -96,17 +102,24 @@ def no_host_access(thing: Object) -> Iterator[PartProblem]:
 
 def no_system_folders(thing: Object) -> Iterator[PartProblem]:
     """A system folder of the machine, such as / or /var/run, is control of it; pods may read named files below /opt."""
-    reading = {
-        (*pod.at, "volumes", index)
+    users = {
+        (*pod.at, "volumes", index): [
+            name for name, mount in _mounts(pod, volume.get("name")) if mount.get("readOnly") is not True
+        ]
         for pod in pods(thing)
         for index, volume in items(pod.spec, "volumes")
-        if all(mount.get("readOnly") is True for _, mount in _mounts(pod, volume.get("name")))
     }
+    reading = {at for at, names in users.items() if not names}
     for at, node in _custom_too(thing):
         keys = ("hostPath", "local") if thing.get("kind") == "PersistentVolume" else ("hostPath",)
         for key in keys:
-            if _folder(node, key) and (fault := volume_fault(node[key], writable=at not in reading)):
+            path = _folder(node, key)
+            if path and (fault := volume_fault(node[key], writable=at not in reading)):
                 yield PartProblem(*fault, (*at, key))
+            elif path in KERNEL and at not in reading:
+                for name in users.get(at, [""]):
+                    message = f"{path} {SYSTEM_FOLDER}, and pods may only read it"
+                    yield PartProblem(message, at=(*at, key), privilege=reason_key("hostPath", path, name))
 
 
 def no_added_capabilities(thing: Object) -> Iterator[PartProblem]:

@@ -22,7 +22,8 @@ _MARK = "chartgen: ignore["
 NEVER = frozenset(
     (
         *("no-system-folders", "system-folders-of-volumes", "no-privileged-containers", "no-host-processes"),
-        *("no-cluster-admin", "chart-files", "helm-template", LEFT_OUT, NOT_RENDERED, UNFINISHED),
+        *("no-cluster-admin", "chart-files", "dependencies-are-there", "helm-template"),
+        *(LEFT_OUT, NOT_RENDERED, UNFINISHED),
     )
 )
 _IDS = re.compile(r"[\w, -]+")

@@ -45,3 +45,17 @@ def test_no_link_or_pipe_is_a_black_box(there: str, tmp_path: Path) -> None:
     assert (program.returncode, other.read_text(), dump.is_symlink()) == (3, "precious", False)
     assert (b"no black box" in errors) == (there == "folder")
     assert there == "folder" or "exit code 3" in box.read_text()
+
+
+@pytest.mark.threat(5)
+def test_no_link_or_pipe_is_the_file_of_a_start(tmp_path: Path) -> None:
+    for number, there in enumerate(("link", "pipe")):
+        folder, other = tmp_path / str(number), tmp_path / "other"
+        (folder / "starting").mkdir(parents=True)
+        (folder / "processes").mkdir()
+        start = folder / "starting/0"
+        start.symlink_to(other) if there == "link" else os.mkfifo(start)
+        environment = {"RUN_DIRECTORY": str(folder), "RANK": "0", "LOCAL_RANK": "0", "GRACE_SECONDS": "30"}
+        command: list[str | Path] = [sys.executable, WATCH, folder / "processes", "true"]
+        assert subprocess.run(command, check=False, env={**os.environ, **environment}, timeout=20).returncode == 0
+        assert not other.exists()

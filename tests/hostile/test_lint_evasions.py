@@ -100,7 +100,14 @@ def test_control_of_the_machine_has_no_level(lint: Lint) -> None:
 @pytest.mark.threat(11)
 def test_settings_cannot_ignore_what_was_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    unchecked = ("chart-files", "helm-template", "chart-is-rendered", "charts-are-linted", "lint-finishes")
+    unchecked = (
+        "chart-files",
+        "helm-template",
+        "chart-is-rendered",
+        "charts-are-linted",
+        "lint-finishes",
+        "dependencies-are-there",
+    )
     for rule in (*unchecked, "no-cluster-admin"):
         for ignored in (rule, f"{rule}:charts/x"):
             (tmp_path / "chartgen.toml").write_text(f'[lint]\nignore = ["{ignored}"]\n')
@@ -390,6 +397,58 @@ def test_what_an_upgrade_alone_installs_is_judged(lint: Lint) -> None:
         'or (lookup "v1" "Secret" "a" "b") .Release.IsUpgrade',
     ):
         assert lint(chart(x=f"{{{{ if {condition} }}}}\n{hook}{{{{ end }}}}\n"))[1] == CONTROL, condition
+
+
+@pytest.mark.threat(15)
+def test_an_upgrade_is_rendered_however_a_chart_asks_for_it(lint: Lint) -> None:
+    """In an archive, in a text that `tpl` renders, or by words that are in no file."""
+    asks = f"{{{{ if .Release.IsUpgrade }}}}\n{POD}{{{{ end }}}}\n"
+    joined = asks.replace(".Release.IsUpgrade", 'get .Release (print "Is" "Upgrade")')
+    old = 'and .Release.IsUpgrade (semverCompare "<1.31-0" .Capabilities.KubeVersion.Version)'
+    inner = {"sub/Chart.yaml": HEAD.format("sub"), "sub/templates/pod.yaml": asks}
+    for files in (
+        {**chart("charts/x", head=NEEDS), "charts/x/charts/sub-0.1.0.tgz": packed(inner)},
+        {**chart(x="{{ tpl .Values.text . }}"), "charts/x/values.yaml": json.dumps({"text": asks})},
+        {**chart(x='{{ tpl (.Files.Get "a.txt") . }}'), "charts/x/a.txt": asks},
+        chart(x=joined),
+        chart(x=asks.replace(".Release.IsUpgrade", old)),
+    ):
+        assert not CONTROL - lint(files)[1]
+        shutil.rmtree("charts")
+
+
+@pytest.mark.threat(15)
+def test_links_hide_no_chart(lint: Lint) -> None:
+    files = {**chart("charts/x"), **chart(".hidden/evil", pod=POD), "chartgen.toml": '[lint]\ncharts = ["charts/x"]\n'}
+    for link, target, found in (("evil", ".hidden/evil", "evil"), ("deploy", ".hidden", "deploy/evil")):
+        Path(link).symlink_to(target)
+        assert lint(files) == (3, {"charts-are-linted"}, {f"{found}/Chart.yaml"})
+        Path(link).unlink()
+    inner = {path.replace(".hidden/evil", "charts/x/files/sub"): text for path, text in files.items()}
+    lint(
+        {**inner, "charts/x/files/sub/Chart.yaml": HEAD.format("sub"), "charts/x/files/sub/templates/pod.yaml": CONFIG}
+    )
+    Path("charts/x/charts").mkdir()
+    Path("charts/x/charts/sub").symlink_to("../files/sub")
+    assert "charts/x/charts/sub/Chart.yaml" not in lint({})[2]
+
+
+@pytest.mark.threat(11)
+def test_who_may_write_to_the_kernel_controls_the_machine(lint: Lint) -> None:
+    pod = PLAIN.replace("    securityContext: {privileged: true}\n", "")
+    for path in ("/proc/sys", "/sys"):
+        mounted = pod.replace("path: /data", f"path: {path}")
+        assert lint(chart(pod=mounted))[:2] == (1, {"no-system-folders"})
+        assert lint(chart(pod=mounted.replace("/all}", "/all, readOnly: true}")))[0] == 0
+
+
+@pytest.mark.threat(11)
+def test_privileges_by_other_names(lint: Lint) -> None:
+    kind = "apiVersion: psmdb.percona.com/v1\nkind: PerconaServerMongoDB\nmetadata: {name: e}\n"
+    text = f"{kind}spec: {{replsets: [{{name: a, containerSecurityContext: {{privileged: true}}}}]}}\n"
+    assert "no-privileged-containers" in lint(chart(x=text))[1]
+    for name in ("system:controller:clusterrole-aggregation-controller", "system:kube-controller-manager"):
+        assert lint(chart(x=BINDING.replace("cluster-admin", f"'{name}'")))[:2] == (1, {"no-cluster-admin"})
 
 
 @pytest.mark.threat(11)

@@ -53,7 +53,7 @@ LEAST = 300.0  # seconds; the grace period, in which a checkpoint is saved, come
 LONGER = 3  # times the longest step before, which may be an evaluation or a checkpoint
 FIRST, EARLY = 5, 3600.0  # steps that compile and fill caches, and their seconds
 START = 7200.0  # seconds until the first step: weights are loaded, and indexes of data made
-REST = 1 << 20  # bytes of output after the program's end; no pipe holds more
+REST = 1 << 20  # bytes of output after the program's end, in 64 pieces at most; no pipe holds more
 KEPT = 1 << 15  # bytes of output in a black box; a run of 16,384 ranks leaves 512 MiB
 # What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
 VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_VERSION", "NEMO_VERSION")
@@ -173,7 +173,7 @@ class Watch:
                 sys.stdout.buffer.flush()
                 self._tail = (self._tail + block)[-KEPT:]
                 self._look(block)
-                rest -= len(block) if ended else 0
+                rest -= max(len(block), REST // 64) if ended else 0  # a child may print on, a little at a time
             elif ended:
                 return
             now = time.monotonic()
@@ -233,9 +233,8 @@ def announce_start() -> None:
         if STARTING.is_symlink():  # of another user
             STARTING.unlink()
         STARTING.mkdir(parents=True, exist_ok=True)
-        (STARTING / BOOT.read_text().strip()).touch()
-        if os.environ.get("RANK") == "0":
-            (STARTING / "0").touch()
+        for name in (BOOT.read_text().strip(), *(["0"] if os.environ.get("RANK") == "0" else [])):
+            os.close(os.open(STARTING / name, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
 def nothing_started() -> bool:
