@@ -53,7 +53,7 @@ def no_privileged_containers(thing: Object) -> Iterator[PartProblem]:
     named = {(*container.at, "securityContext"): container.name for container in all_containers(thing)}
     for at, node in _custom_too(thing):
         # such as containerSecurityContext in resources of operators
-        if str(at[-1:]).endswith("ecurityContext',)") and node.get("privileged") is True:
+        if at and str(at[-1]).lower().endswith("securitycontext") and node.get("privileged") is True:
             name = named.get(at, "without a name")
             key = reason_key("privileged", name)
             yield PartProblem(f"container {name} is privileged", _REASON, (*at, "privileged"), key)
