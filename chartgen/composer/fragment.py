@@ -14,7 +14,7 @@ from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
 from chartgen.composer.pod_files import FIELDS, slot_texts
 from chartgen.composer.privileges import faults_of_volumes, read_privileges
-from chartgen.composer.slots import SLOTS, SlotText, parse_slot
+from chartgen.composer.slots import SLOT_FILES, SLOTS, SlotText, parse_slot
 from chartgen.errors import ChartgenError, Problem, did_you_mean, refuse
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
@@ -26,7 +26,7 @@ _FILES = {
     "values.yaml",
     SCHEMA_FILE,
     *FIELDS,
-    *(name for name in SLOTS if not SLOTS[name].file),
+    *SLOT_FILES,
 }
 _FOLDERS = ("manifests", "setup")
 

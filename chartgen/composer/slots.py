@@ -46,6 +46,7 @@ class SlotKind(NamedTuple):
 
 
 SLOTS = {name: SlotKind(**row) for name, row in json.loads((DATA / "slots.json").read_bytes()).items()}
+SLOT_FILES = tuple(name for name, slot in SLOTS.items() if not slot.file)
 
 
 def slot_example(slot: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from chartgen.composer.library import BUILTIN, Library, ListRow
 from chartgen.composer.pod_files import FIELDS
 from chartgen.composer.rule_facts import FACTS, INTERNAL
-from chartgen.composer.slots import SLOTS, slot_example
+from chartgen.composer.slots import SLOT_FILES, SLOTS, slot_example
 from chartgen.helm.yaml import read_text
 
 # The helpers for authors; chartgen's own files alone include its others, which may change with any version.
@@ -34,7 +34,7 @@ def slots(_library: Library) -> Iterator[ListRow]:
     for name, fields in FIELDS.items():
         known = ", ".join(".".join(keys) for keys in fields)
         yield ListRow(name, f"part of {_OBJECTS[name]}: {known}", "fields", example=slot_example(name))
-    for name in (name for name, slot in SLOTS.items() if not slot.file):
+    for name in SLOT_FILES:
         yield ListRow(name, SLOTS[name].meaning, SLOTS[name].shape, example=slot_example(name))
 
 
