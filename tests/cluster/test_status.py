@@ -153,7 +153,7 @@ def test_a_run_larger_than_its_queue_waits_in_vain(run: Any, machines: ControlPl
 
 def test_a_queue_that_does_not_exist(run: Any, machines: ControlPlane) -> None:
     run(manifests.jobset("lost-queue", 1, queue="nosuch"))
-    assert cause(machines, "lost-queue", "queue nosuch: nosuch LocalQueue") == Problem(
+    assert cause(machines, "lost-queue", "queue nosuch: no LocalQueue") == Problem(
         has("nosuch LocalQueue nosuch"), hint=has("kubectl get localqueues queue.name")
     )
 
