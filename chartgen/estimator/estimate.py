@@ -123,11 +123,12 @@ def calibrated(hardware: Hardware, measured: Mapping[str, float]) -> Hardware:
 
     Args:
         hardware: What the data sheet promises.
-        measured: TFLOP/s by number format, GB/s of memory, launches a millisecond; some of them.
+        measured: TFLOP/s by number format, GB/s of memory and NVLink, launches a millisecond; some of them.
     """
     usual = speed_table()["reference"].get(hardware.gpu, {})
     share = {name: measured[name] / figure for name, figure in usual.items() if name in measured}
-    return replace(hardware, memory=hardware.memory * share.get("memory", 1.0), measured=share)
+    links = {name: getattr(hardware, name) * share.get(name, 1.0) for name in ("memory", "nvlink")}
+    return replace(hardware, **links, measured=share)
 
 
 def months_of(container: str) -> float | None:

@@ -102,8 +102,9 @@ def test_a_port_without_a_link_is_named(tmp_path: Path) -> None:
     assert [*find_down_ports(tmp_path)] == ["port 1 of adapter mlx5_1 is DOWN"]
 
 
-FOUND = {number: {"pod": f"pod-{number}", "tflops": [700.0] * 8, "written": 900.0} for number in range(4)}
-SLOW = {**FOUND, 2: {"pod": "pod-2", "tflops": [700.0] * 7 + [600.0], "written": 900.0}}
+FIT: dict[str, object] = {"tflops": [700.0] * 8, "written": 900.0, "summed": 340.0}
+FOUND = {number: {"pod": f"pod-{number}", **FIT} for number in range(4)}
+SLOW = {**FOUND, 2: {**FOUND[2], "tflops": [700.0] * 7 + [600.0]}}
 
 
 @pytest.mark.parametrize(("found", "own", "lines"), [(FOUND, 3, 0), (SLOW, 3, 1), (SLOW, 2, 1)])
@@ -118,9 +119,16 @@ def test_a_machine_names_its_own_slow_gpus_alone_while_others_are_missing() -> N
     assert len([*find_slow(SLOW, 2, 5)]) == 1
 
 
-def test_a_slow_storage_is_a_warning() -> None:
-    found = {**FOUND, 1: {"pod": "pod-1", "tflops": [], "written": 90.0}}
-    assert len([*find_slow(found, 0, 4)]) == 1
+@pytest.mark.parametrize(
+    ("figure", "line"),
+    [
+        ({"written": 90.0}, "writes checkpoints at 90 MB/s, the others at 900"),
+        ({"summed": 170.0}, "adds up between its GPUs at 170 GB/s, the others at 340"),
+    ],
+)
+def test_a_slow_storage_and_slow_links_are_warnings(figure: dict[str, float], line: str) -> None:
+    found = {**FOUND, 1: {**FOUND[1], "tflops": [], **figure}}
+    assert [*find_slow(found, 0, 4)] == [f"machine 1 (pod-1) {line}"]
 
 
 def machine(folder: Path, report: str, code: int = 0) -> Machine:
@@ -170,17 +178,28 @@ def test_gpus_that_fail_and_that_do_not_answer_are_named(monkeypatch: pytest.Mon
             raise RuntimeError("an illegal instruction\nand its stack")
         return 700.0
 
-    torch = SimpleNamespace(version=SimpleNamespace(cuda="13.0"), cuda=SimpleNamespace(device_count=lambda: 4))
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as it sets it itself
-    for name, value in (("_multiply", multiply), ("SECONDS", 0.0), ("PATIENCE", 0.5)):
+    for name, value in (("_multiply", multiply), ("_add_up", multiply), ("SECONDS", 0.0), ("PATIENCE", 0.5)):
         monkeypatch.setattr(examine, name, value)
     with pytest.raises(RuntimeError) as failed:
-        examine.multiply(3, lambda: asked.append("nvidia-smi"))
+        examine.multiply(None, 3, lambda: asked.append("nvidia-smi"))
+    with pytest.raises(RuntimeError, match="NCCL: an illegal instruction"):
+        examine.add_up(None, 2)
     end.set()
     assert str(failed.value) == "GPU 1 did not multiply matrices within 0.5 s; GPU 2: an illegal instruction"
     assert asked == ["nvidia-smi"]
-    assert examine.multiply(1, lambda: None) == [700.0]
+    assert examine.multiply(None, 1, lambda: None) == [700.0]
+    assert examine.add_up(None, 1) == 0.0
+
+
+def test_fewer_gpus_than_the_run_needs_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = SimpleNamespace(version=SimpleNamespace(cuda="13.0"), cuda=SimpleNamespace(device_count=lambda: 4))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as it sets it itself
+    with pytest.raises(RuntimeError, match="CUDA finds 4 of 8 GPUs"):
+        examine.find_torch(8)
+    assert examine.find_torch(4) is torch
+    torch.version.cuda = None
+    assert examine.find_torch(8) is None
 
 
 @pytest.mark.helm

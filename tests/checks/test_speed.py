@@ -174,6 +174,9 @@ def test_a_machine_that_was_measured_has_its_own_speed_and_a_narrower_range() ->
     assert slow
     assert 1.15 < slow.step_seconds.middle / usual.step_seconds.middle < 1.35
     assert slow.step_seconds.high / slow.step_seconds.low < usual.step_seconds.high / usual.step_seconds.low
+    narrow = speed_of(job_on("gke-a3ultra", f"{key}.nvlink=150")).estimate
+    assert narrow
+    assert narrow.step_seconds.middle > 1.01 * usual.step_seconds.middle
     # a share of the data sheet's peak
     assert slow.mfu.middle < 0.9 * usual.mfu.middle
     assert [what for what in usual.unmeasured if what not in slow.unmeasured] == ["GPU h200-141gb"]

@@ -16,7 +16,7 @@ from chartgen.library.workloads.common.files import examine
 from chartgen.library.workloads.common.files.examine import find_slow, share, write_speed
 
 pytestmark = pytest.mark.threat(19)
-FIGURES = {"pod": "mine", "tflops": [700.0], "written": 900.0}
+FIGURES = {"pod": "mine", "tflops": [700.0], "written": 900.0, "summed": 340.0}
 PATCHES = {
     "of another name": ("x.json", b"{}"),
     "no JSON": ("1.json", b"{"),
@@ -25,12 +25,12 @@ PATCHES = {
     "deep": ("1.json", b"[" * 9_000),
     "large": ("1.json", b" " * 20_000 + b"{}"),
     "without figures": ("1.json", b"{}"),
-    "texts": ("1.json", b'{"pod": 1, "tflops": ["a"], "written": "x"}'),
-    "no numbers": ("1.json", b'{"pod": "p", "tflops": [NaN], "written": 1e999}'),
-    "nothing": ("1.json", b'{"pod": "p", "tflops": null, "written": null}'),
-    "a pod that steers": ("1.json", b'{"pod": "\\u001b[2J\\nit", "tflops": [], "written": 1}'),
-    "many GPUs": ("1.json", b'{"pod": "p", "tflops": [' + b"1, " * 900 + b'1], "written": 1}'),
-    "of a machine that the run lacks": ("2.json", b'{"pod": "p", "tflops": [9], "written": 1}'),
+    "texts": ("1.json", b'{"pod": 1, "tflops": ["a"], "written": "x", "summed": 1}'),
+    "no numbers": ("1.json", b'{"pod": "p", "tflops": [NaN], "written": 1e999, "summed": 1}'),
+    "nothing": ("1.json", b'{"pod": "p", "tflops": null, "written": null, "summed": 1}'),
+    "a pod that steers": ("1.json", b'{"pod": "\\u001b[2J\\nit", "tflops": [], "written": 1, "summed": 1}'),
+    "many GPUs": ("1.json", b'{"pod": "p", "tflops": [' + b"1, " * 900 + b'1], "written": 1, "summed": 1}'),
+    "of a machine that the run lacks": ("2.json", b'{"pod": "p", "tflops": [9], "written": 1, "summed": 1}'),
 }
 
 

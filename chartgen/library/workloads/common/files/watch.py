@@ -18,7 +18,7 @@ METRICS_SOCKET is the socket of this machine's exporter, which gets each line th
 it: a line that it cannot take is lost.
 
 A process that fails, and the first of a machine that is stopped, leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log:
-exit code, memory, disk, versions and last output, with stacks. PyTorch's Flight Recorder dumps beside it.
+exit code, memory, disk, versions, GPUs and last output, with stacks. Dumps of PyTorch's Flight Recorder are beside it.
 `chartgen why` reads the folder.
 
 Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
@@ -55,11 +55,16 @@ FIRST, EARLY = 5, 3600.0  # steps that compile and fill caches, and their second
 START = 7200.0  # seconds until the first step: weights are loaded, and indexes of data made
 REST = 1 << 20  # bytes of output after the program's end, in 64 pieces at most; no pipe holds more
 KEPT = 1 << 15  # bytes of output in a black box; a run of 16,384 ranks leaves 512 MiB
+# Fields of nvidia-smi (its --help-query-gpu, driver 580).
+GPUS = "index,temperature.gpu,power.draw,clocks.sm,clocks_throttle_reasons.active,memory.used"
+GPUS += ",ecc.errors.uncorrected.volatile.total,remapped_rows.pending"
 # What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
 VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_VERSION", "NEMO_VERSION")
-# Flight Recorder of torch 2.4 and newer; newer names (TORCH_FR_...) include these.
-RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
+# Flight Recorder of torch 2.4 and newer; newer names (TORCH_FR_...) include these. Dumps are for those who ask: with 1,
+# Megatron-LM 0.18.2 under torch 2.11 (two H200, 2026-11-27) did not end after its last step; with 0 it took 9 s.
+RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0"}
 MEMORY = "/sys/fs/cgroup/memory."
+KERNEL = "/dev/kmsg"
 FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidia/version")
 # Megatron-LM, Megatron-Bridge, NeMo 2: "iteration 5/ 100"; torchtitan, Automodel: "step: 5"; bars of NeMo 1 and Hugging
 # Face: "5/100 [00:07<".
@@ -120,6 +125,7 @@ class Watch:
         self._dead: float | None = None
         self._stopped = False
         self._line = self._tail = b""
+        self._kernel = open_kernel()
 
     def run(self, command: list[str], grace: int) -> int:
         """Run the program to its end and return its exit code."""
@@ -130,8 +136,9 @@ class Watch:
             environment["PYTHONFAULTHANDLER"] = "1"
             dump = BOX / f"nccl_trace_rank_{os.environ.get('RANK', '0')}"
             with suppress(OSError):
-                if dump.is_symlink():  # of another user, and PyTorch would follow it
-                    dump.unlink()
+                for link in filter(Path.is_symlink, (BOX, dump)):  # of another user, and PyTorch would follow it
+                    link.unlink()
+                BOX.mkdir(parents=True, exist_ok=True)  # PyTorch does not make it
             environment = {**RECORDER, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{BOX}/nccl_trace_rank_", **environment}
         self._program = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0
@@ -150,7 +157,7 @@ class Watch:
         if failed:
             self._leave(code)
         if failed or (self._stopped and os.environ.get("LOCAL_RANK") == "0"):
-            leave_box(code, self._tail)
+            leave_box(code, self._tail, self._kernel)
         return code
 
     def _leave(self, code: int) -> None:
@@ -245,7 +252,7 @@ def nothing_started() -> bool:
     return False
 
 
-def leave_box(code: int, tail: bytes) -> None:
+def leave_box(code: int, tail: bytes, kernel: int | None) -> None:
     """Write what remains of a failed process; a full disk does not change its exit code."""
     try:
         BOX.mkdir(parents=True, exist_ok=True)
@@ -260,8 +267,39 @@ def leave_box(code: int, tail: bytes) -> None:
         (box := BOX / f"rank-{rank}.log").unlink(missing_ok=True)
         with box.open("xb") as file:
             file.write(tail + f"\n{' '.join(head.split())}\n".encode())
+            file.flush()  # the pod may end before nvidia-smi answers
+            file.writelines((ask_gpus(), *kernel_lines(kernel)))
     except OSError as error:
         sys.stderr.write(f"chartgen: no black box: {error}\n")
+
+
+def ask_gpus() -> bytes:
+    """Return what nvidia-smi reports of the GPUs; nothing without it, or if it does not answer."""
+    argv = ["nvidia-smi", f"--query-gpu={GPUS}", "--format=csv"]
+    with suppress(OSError, subprocess.TimeoutExpired):
+        # not `run`, which waits for it without end: in the driver no signal ends it
+        program = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return program.communicate(timeout=SPARE)[0][-KEPT:]
+    return b""
+
+
+def open_kernel() -> int | None:
+    """Open the lines of the machine's kernel behind the last one: an Xid of an earlier run would be the cause."""
+    with suppress(OSError):  # most containers may not read them
+        kernel = os.open(KERNEL, os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(kernel, 0, os.SEEK_END)
+        return kernel
+    return None
+
+
+def kernel_lines(kernel: int | None) -> deque[bytes]:
+    """Return the last lines of the kernel on GPUs (Xid) since it was opened."""
+    found: deque[bytes] = deque(maxlen=20)
+    with suppress(OSError):  # also at the end of the lines
+        while kernel is not None and (line := os.read(kernel, 8192)):
+            if b"NVRM: Xid" in line:
+                found.append(line)
+    return found
 
 
 class Report:
