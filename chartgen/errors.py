@@ -77,11 +77,7 @@ class MissingToolError(ChartgenError):
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raise problems as one error, if there are any.
-
-    Raises:
-        ChartgenError: All of them.
-    """
+    """Raise problems as one ChartgenError, if there are any."""
     if found := list(problems):
         raise ChartgenError(found)
 

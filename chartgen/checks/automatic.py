@@ -206,11 +206,7 @@ def _fits_on(job: Job, words: tuple[str, ...], nodes: int) -> bool:
 
 
 def readable_job(target: Target, values: Values) -> Job:
-    """Return the job that values describe on a target.
-
-    Raises:
-        ChartgenError: A value does not fit the schema.
-    """
+    """Return the job that values describe on a target; raise ChartgenError where they do not fit the schema."""
     chart = composed_chart("compose_interface", target)
     if misfits := check_values(chart, values):
         raise ChartgenError(misfits)
@@ -266,11 +262,7 @@ def estimate(target: Target, values: Values) -> Estimate:
 
 
 def speed_on(target: Target, values: Values) -> JobSpeed:
-    """Return the estimated speed of a job, or the reason why it has none.
-
-    Raises:
-        ChartgenError: A value does not fit the schema.
-    """
+    """Return a job's estimated speed, or why it has none; raise ChartgenError for values that do not fit the schema."""
     job = readable_job(target, values)
     if is_uneven(job):
         reason = "sizes of the layout do not divide each other; `chartgen check` reports them"

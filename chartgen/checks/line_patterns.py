@@ -40,11 +40,7 @@ class LinePatterns(NamedTuple):
 
 
 def compile_lines(texts: Iterable[str]) -> LinePatterns:
-    """Compile the expressions for a step's line.
-
-    Raises:
-        ValueError: One is not accepted, or none has the group `step`.
-    """
+    """Compile the expressions for a step's line; raise ValueError if one is refused, or none has the group `step`."""
     compiled, runs = [], [""]
     for text in texts:
         tree = _parse(text)

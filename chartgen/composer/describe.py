@@ -156,11 +156,7 @@ def every_name(library: Library) -> list[str]:
 
 
 def describe_fragment(name: str, library: Library) -> FragmentFacts:
-    """Return the facts of a fragment.
-
-    Raises:
-        ChartgenError: Problems of its files.
-    """
+    """Return the facts of a fragment; raise ChartgenError for problems of its files."""
     fragment = load_fragment(library.find("fragment", name))
     files = [
         *sorted({slot.path.name for slot in fragment.slots.values()}),
@@ -182,11 +178,7 @@ def describe_fragment(name: str, library: Library) -> FragmentFacts:
 
 
 def describe_launcher(name: str, library: Library) -> LauncherFacts:
-    """Return the facts of a launcher.
-
-    Raises:
-        ChartgenError: Problems of its files.
-    """
+    """Return the facts of a launcher; raise ChartgenError for problems of its files."""
     launcher = load_launcher(library.find("launcher", name))
     return LauncherFacts(
         name=name,
@@ -202,11 +194,7 @@ def describe_launcher(name: str, library: Library) -> LauncherFacts:
 
 
 def describe_workload(name: str, library: Library) -> WorkloadFacts:
-    """Return the facts of a workload kind.
-
-    Raises:
-        ChartgenError: Problems of its files.
-    """
+    """Return the facts of a workload kind; raise ChartgenError for problems of its files."""
     found = load_workload(library.find("workload", name))
     run = run_kind({"apiVersion": found.api, "kind": found.kind})
     rows = run.pods if run else ()

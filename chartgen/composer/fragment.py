@@ -88,11 +88,7 @@ class Fragment:
 
 
 def load_fragment(path: Path) -> Fragment:
-    """Read a fragment's folder.
-
-    Raises:
-        ChartgenError: All problems of all its files at once.
-    """
+    """Read a fragment's folder; raise ChartgenError with all problems of all its files."""
     document, data = read_definition(path / "fragment.yaml", "fragment")
     fragment = record_of(
         Fragment,

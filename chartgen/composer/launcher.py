@@ -99,11 +99,7 @@ class Launcher:
 
 
 def load_launcher(path: Path) -> Launcher:
-    """Read a launcher's folder.
-
-    Raises:
-        ChartgenError: All problems of all its files at once.
-    """
+    """Read a launcher's folder; raise ChartgenError with all problems of all its files."""
     document, data = read_definition(path / "launcher.yaml", "launcher")
     programs = [name for name in PROGRAMS if (path / name).is_file()]
     _check_source(document, data, programs)

@@ -49,11 +49,7 @@ class Composed:
 
 
 class Unknown(NamedTuple):
-    """A chart of a target that is in no folder: chartgen cannot interpret its values.
-
-    Args:
-        setup: Whether it is the setup chart.
-    """
+    """A chart, or with `setup` a setup chart, of a target in no folder: chartgen cannot interpret its values."""
 
     name: str
     setup: bool = False

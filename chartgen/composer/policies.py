@@ -34,12 +34,7 @@ _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """One policy after reading and checks.
-
-    Args:
-        name: Its file's name without `.yaml`.
-        data: Its content, by its keys.
-    """
+    """One policy after reading and checks: its file's name without `.yaml`, and its content by its keys."""
 
     name: str
     document: Document

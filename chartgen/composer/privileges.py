@@ -80,11 +80,7 @@ class Privilege(NamedTuple):
 
 
 def read_privilege(text: str) -> Privilege:
-    """Read one privilege of a fragment.
-
-    Raises:
-        ValueError: It lacks a container or folder, or names a folder that no reason allows.
-    """
+    """Read one privilege of a fragment; raise ValueError if it lacks a container or folder, or has a bad folder."""
     match = _FORM.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not a privilege")
@@ -100,11 +96,7 @@ def read_privilege(text: str) -> Privilege:
 
 
 def read_privileges(document: Document, meta: Mapping[str, Any]) -> dict[str, str]:
-    """Return the stated privileges of a definition, each with its reason.
-
-    Raises:
-        ChartgenError: All that are none, each with its place.
-    """
+    """Return a definition's stated privileges with reasons; raise ChartgenError with the places of invalid ones."""
     stated: dict[str, str] = meta.get("privileges", {})
     problems = []
     for text in stated:

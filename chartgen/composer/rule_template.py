@@ -137,11 +137,7 @@ class Translator:
         return term.text
 
     def check_key(self, text: str) -> None:
-        """Check that the chart has a value of a dotted key; a key with an expression is left alone.
-
-        Raises:
-            ExpressionError: It has none.
-        """
+        """Raise ExpressionError if the chart has no value of a dotted key; one with an expression is left alone."""
         schema = self.schema
         for step in () if "{" in text else text.split("."):
             known, schema = schema.get("properties", ()), self._below(schema, step)
@@ -158,11 +154,7 @@ class Translator:
         )
 
     def term(self, node: ast.expr) -> Term:
-        """Translate an expression.
-
-        Raises:
-            ExpressionError: An unknown name, or types that do not fit.
-        """
+        """Translate an expression; raise ExpressionError for an unknown name, or types that do not fit."""
         return self._translators[type(node)](node)
 
     @cached_property

@@ -135,11 +135,7 @@ def _read(path: Path, launcher: str, tasks: tuple[str, ...], _state: tuple[int, 
 
 @lru_cache(maxsize=64)
 def policy_rules(policy: Policy) -> tuple[ValuesRule, ...]:
-    """Return the rules of a policy, each of which names it.
-
-    Raises:
-        ChartgenError: As `read_rules`.
-    """
+    """Return the rules of a policy, each of which names it; raise the errors of `read_rules`."""
     rows = [(at, _named(row, policy.name)) for at, row in rule_rows(policy)]
     return _rules(policy.document, rows, "", TASKS)
 

@@ -219,11 +219,7 @@ class _SchemaLayout:
 
 
 def read_schema(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file.
-
-    Raises:
-        ChartgenError: It is not JSON, or not an object.
-    """
+    """Read a JSON object from a file; raise ChartgenError for anything else."""
     return _parse(source_text(path), path)
 
 

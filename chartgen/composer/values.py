@@ -176,11 +176,7 @@ class ValueRow(NamedTuple):
 
 
 def value_rows(text: str, document: Document) -> Iterator[ValueRow]:
-    """Yield all values of a values file in its own order.
-
-    Args:
-        document: The same file, parsed.
-    """
+    """Yield all values of a values file, also given parsed, in its own order."""
     lines = text.split("\n")
     for keys, value, line in document.leaves():
         yield ValueRow(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)

@@ -43,10 +43,6 @@ class Workload:
 
 
 def load_workload(path: Path) -> Workload:
-    """Read a workload kind's folder.
-
-    Raises:
-        ChartgenError: All problems of its definition at once.
-    """
+    """Read a workload kind's folder; raise ChartgenError with all problems of its definition."""
     document, data = read_definition(path / "workload.yaml", "workload")
     return record_of(Workload, data, name=path.name, path=path, privileges=read_privileges(document, data))

@@ -134,11 +134,7 @@ def read_folder(path: Path, *, links_out: bool = False) -> ChartFolder:
 
 
 def ignored_by(chart: Path, root: Path | None = None) -> Ignored:
-    """Return the files that a chart's folder excludes.
-
-    Args:
-        root: The resolved folder that links must not leave; None when they may.
-    """
+    """Return the files that a chart's folder excludes; links must not leave `root`, a resolved folder, if given."""
     file = chart / _HELMIGNORE
     return Ignored(_text(file.read_bytes()) or "" if file.is_file() and not file_fault(file, root) else "")
 
@@ -208,11 +204,7 @@ class Ignored:
         self.patterns = [pattern for line in lines if (pattern := _pattern(line.strip()))]
 
     def __call__(self, path: str, *, folder: bool = False) -> bool:
-        """Report whether a file, or a folder with its content, is excluded.
-
-        Args:
-            path: The path relative to the chart, with slashes.
-        """
+        """Report whether a file, or a folder with its content, is excluded; its path in the chart has slashes."""
         for pattern in self.patterns:
             if pattern.negate:
                 if (pattern.folders and not folder) or not pattern.matches(path):

@@ -241,11 +241,7 @@ class Helm:
 
 
 def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Helm:
-    """Find Helm; see `find_program`.
-
-    Raises:
-        MissingToolError: Helm is missing, does not run, or is older than 3.18.
-    """
+    """Find Helm, see `find_program`; raise MissingToolError if it is missing, does not run, or is older than 3.18."""
     import shutil
 
     unfit = shutil.which("helm")

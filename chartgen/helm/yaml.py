@@ -230,11 +230,7 @@ class _Builder:
         self._size, self._depth = 0, 0
 
     def build(self, node: Node) -> Plain:
-        """Return a node's data.
-
-        Raises:
-            ChartgenError: It is nested too deeply, or its aliases expand to too much data.
-        """
+        """Return a node's data; raise ChartgenError if it is nested too deeply, or its aliases expand to too much."""
         self._size += 1
         if node.id == "scalar":
             return self._scalar(node)

@@ -98,11 +98,7 @@ def parse_page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
 
 
 def discovered(answer: Object, api_version: str) -> list[Kind]:
-    """Return the kinds of an API version.
-
-    Raises:
-        ValueError: It is not a list of kinds.
-    """
+    """Return the kinds of an API version; raise ValueError if it is not a list of kinds."""
     try:
         return [
             Kind(api_version, str(resource["kind"]), str(resource["name"]), bool(resource["namespaced"]))
@@ -150,11 +146,7 @@ def shaped(item: Any, kind: Kind) -> Object:
 
 
 def _named(item: Any, kind: Kind) -> Object:
-    """Return an object that has a name; an answer without is not of the API.
-
-    Raises:
-        ValueError: It has none.
-    """
+    """Return an object that has a name; raise ValueError without, because an answer without is not of the API."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise ValueError("with something other than an object")

@@ -238,14 +238,7 @@ class Cluster(Transport):
         return changed
 
     def delete(self, kind: Kind, name: str, namespace: str = "", *, foreground: bool = False) -> bool:
-        """Delete an object.
-
-        Args:
-            foreground: Keep it until all objects that it owns are deleted.
-
-        Returns:
-            False when it did not exist.
-        """
+        """Delete an object, with `foreground` after the objects that it owns; return False when it did not exist."""
         policy = {"propagationPolicy": "Foreground" if foreground else "Background"}
         try:
             self._send("DELETE", kind.path(self._scope(kind, namespace), name), policy)

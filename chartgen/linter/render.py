@@ -66,11 +66,7 @@ class Rendering:
 
     @property
     def manifests(self) -> list[Manifest]:
-        """Return its objects.
-
-        Raises:
-            ChartgenError: A document that is not valid YAML, or not a map.
-        """
+        """Return its objects; raise ChartgenError for a document that is not valid YAML, or not a map."""
         return _manifests(self.text)
 
 

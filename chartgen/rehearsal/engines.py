@@ -134,11 +134,7 @@ def of_users() -> list[str]:
 
 
 def engine(name: str) -> Engine:
-    """Return one engine.
-
-    Raises:
-        UsageError: No engine has that name.
-    """
+    """Return one engine; raise UsageError if none has that name."""
     known = engine_table()
     if name not in known:
         raise UsageError(Problem(f"unknown engine {name!r}", hint=did_you_mean(name, known)))
@@ -166,11 +162,7 @@ def find_engine(name: str) -> Path | None:
 
 
 def require(name: str) -> Path:
-    """Return an engine's program.
-
-    Raises:
-        MissingToolError: It is not there.
-    """
+    """Return an engine's program; raise MissingToolError without it."""
     found = find_engine(name)
     if found is None:
         hint = f"get it once with `chartgen engines get {name}`"

@@ -103,11 +103,7 @@ def up(
 
 
 def down(name: str) -> Sandbox:
-    """End a sandbox and remove its files.
-
-    Raises:
-        UsageError: No sandbox of that name runs.
-    """
+    """End a sandbox and remove its files; raise UsageError if none of that name runs."""
     with cache_lock(_folder(), name):
         sandbox = find_sandbox(name)
         end_detached(sandbox.folder, sandbox.pid)
@@ -116,11 +112,7 @@ def down(name: str) -> Sandbox:
 
 
 def find_sandbox(name: str) -> Sandbox:
-    """Return a running sandbox.
-
-    Raises:
-        UsageError: No sandbox of that name runs.
-    """
+    """Return a running sandbox; raise UsageError if none of that name runs."""
     sandbox = _read(_state(name))
     if sandbox is None:
         hint = did_you_mean(name, [sandbox.name for sandbox in list_sandboxes()])

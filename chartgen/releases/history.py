@@ -103,11 +103,7 @@ class RevisionRecord:
 
     @cached_property
     def run_objects(self) -> list[Object]:
-        """Return the runs of its manifest, and what they consist of.
-
-        Raises:
-            ChartgenError: They are larger than any run.
-        """
+        """Return the runs of its manifest with their parts; raise ChartgenError if they are larger than any run."""
         known = {*run_names(), TRAINING_RUNTIME.name}
         text = "\n---\n".join(
             part for part in _SEPARATOR.split(self.manifest) if not known.isdisjoint(_KIND.findall(part))
@@ -168,11 +164,7 @@ def _revision(item: Object) -> int:
 
 
 def restore_chart(record: RevisionRecord) -> Chart:
-    """Return the installed chart of a revision from Helm's record.
-
-    Raises:
-        ChartgenError: It has subcharts, which Helm does not keep.
-    """
+    """Return a revision's installed chart from Helm's record; raise ChartgenError for subcharts, which it lacks."""
     kept = record.content
     if kept["metadata"].get("dependencies"):
         hint = f"use `helm rollback {record.name} {record.revision}`"
@@ -209,11 +201,7 @@ def is_owned(item: Object, release: str, namespace: str) -> bool:
 
 
 def parse_time(text: str) -> datetime:
-    """Parse a time of Helm or Kubernetes, in UTC.
-
-    Raises:
-        ValueError: It is not such a time.
-    """
+    """Parse a time of Helm or Kubernetes, in UTC; raise ValueError for anything else."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time")
@@ -226,11 +214,7 @@ def parse_time(text: str) -> datetime:
 
 
 def read_record(item: Object) -> RevisionRecord:
-    """Return the revision in an object of Helm's store.
-
-    Raises:
-        ChartgenError: It is not in Helm's format, for example after a manual edit.
-    """
+    """Return the revision in an object of Helm's store; raise ChartgenError for one that Helm did not write."""
     try:
         return _decoded(item)
     except _NOT_A_RECORD as error:

@@ -78,11 +78,7 @@ def version_of(lease: Object) -> str:
 
 
 def notes_of(lease: Object) -> dict[str, list[str]]:
-    """Return the notes in a Lease.
-
-    Raises:
-        ChartgenError: They are not what chartgen writes.
-    """
+    """Return the notes in a Lease; raise ChartgenError for those that chartgen did not write."""
     with suppress(ValueError, RecursionError, AttributeError):
         found: dict[str, Any] = json.loads((lease["metadata"].get("annotations") or {}).get(_NOTES, "{}"))
         if all(isinstance(each, list) and {str} >= set(map(type, each)) for each in found.values()):

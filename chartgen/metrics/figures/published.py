@@ -57,11 +57,7 @@ def published_data() -> dict[str, Any]:
 
 
 def find_model(name: str) -> tuple[str, dict[str, Any]]:
-    """Return a model's own name and its facts.
-
-    Raises:
-        UsageError: The model is unknown.
-    """
+    """Return a model's own name and its facts; raise UsageError for an unknown model."""
     models: Mapping[str, dict[str, Any]] = published_data()["models"]
     for model, facts in models.items():
         if name in (model, *facts.get("aliases", ())):

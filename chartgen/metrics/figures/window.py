@@ -131,11 +131,7 @@ def steady(track: Track) -> Window:
 
 
 def between(track: Track, first: int, last: int) -> Window:
-    """Return the steps from one number to another, both included.
-
-    Raises:
-        ChartgenError: The log does not contain any of them.
-    """
+    """Return the steps from one number to another, both included; raise ChartgenError if the log has none of them."""
     ranges = []
     for step in kept_steps(track):
         start = bisect_left(track.numbers, first, step.start, step.stop)

@@ -128,11 +128,7 @@ def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Compar
 
 
 def refuse_other_model(ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> None:
-    """Raise an error for two different models.
-
-    Raises:
-        ChartgenError: Their sizes differ; the message names each difference.
-    """
+    """Raise ChartgenError for two different models; it names each difference of their sizes."""
     pairs = [(key, ours.get(key), theirs.get(key)) for key in _MODEL]
     sizes = [(key, own, other) for key, own, other in pairs if None not in (own, other) and not same(key, own, other)]
     if sizes:

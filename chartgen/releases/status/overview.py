@@ -64,11 +64,7 @@ class Glance(Readout):
 
 
 def glance(readout: Readout, now: datetime, price: float | None = None) -> Glance:
-    """Return a readout with what its run has used so far.
-
-    Args:
-        price: Price of one machine for an hour; None = unknown.
-    """
+    """Return a readout with what its run has used so far, at a price of one machine for an hour; None = unknown."""
     if readout.phase != "running" or readout.since is None or readout.since > now or not readout.gpus:
         return Glance(**vars(readout))  # with a start after now, the clock here is behind the cluster's
     hours = (now - readout.since).total_seconds() / 3600

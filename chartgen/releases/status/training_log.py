@@ -115,11 +115,7 @@ def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
 
 
 def _facts_of(record: RevisionRecord) -> tuple[Mapping[str, Any], Job | None]:
-    """Return the facts in the values of a revision, and its job.
-
-    Raises:
-        ChartgenError: Its values are not those of its chart.
-    """
+    """Return the facts in a revision's values, and its job; raise ChartgenError if they are not its chart's."""
     try:
         return facts_of_release(restore_chart(record), Values(record.values))
     except ChartgenError:

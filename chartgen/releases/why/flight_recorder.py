@@ -72,11 +72,7 @@ def rank_of_dump(path: Path) -> int | None:
 
 
 def read_dump(path: Path) -> dict[str, Any] | None:
-    """Read a dump, pickled or JSON, without running anything in it; None if it is not one.
-
-    Raises:
-        ChartgenError: It cannot be read.
-    """
+    """Read a dump, pickled or JSON, running nothing in it; None for another file. Raise ChartgenError if unreadable."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return None

@@ -77,11 +77,7 @@ class Form:
         return own, len(rows) - len(own)
 
     def read_rows(self, rows: Rows) -> tuple[bytes, Sequence[Event]]:
-        """Return the process and the events of matched lines.
-
-        Raises:
-            ValueError: A value is not a number, or a time is invalid.
-        """
+        """Return the process and events of matched lines; raise ValueError for invalid numbers and times."""
         columns: Columns = dict(zip(self._names, zip(*rows, strict=True), strict=True))
         return self._rank, self._steps(columns, _times(columns), self._rank)
 
