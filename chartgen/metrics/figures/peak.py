@@ -13,7 +13,12 @@ FORMATS = ("bf16", "fp8", "fp4")
 
 
 class Peak(NamedTuple):
-    """The peak speed of a GPU in dense TFLOPS, with its name, such as `fp8 peak of h100-80gb`."""
+    """The peak speed of a GPU.
+
+    Args:
+        tflops: Dense TFLOPS.
+        name: Its name, such as `fp8 peak of h100-80gb`.
+    """
 
     tflops: float
     name: str
