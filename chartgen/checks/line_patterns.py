@@ -28,12 +28,7 @@ _parser = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_pa
 
 
 class LinePatterns(NamedTuple):
-    """Expressions that together read the line of a step.
-
-    Args:
-        expressions: All of them must be found in the line.
-        marker: A text that every such line contains.
-    """
+    """Expressions that must all be found in the line of a step, and a text that every such line contains."""
 
     expressions: tuple[re.Pattern[str], ...]
     marker: str

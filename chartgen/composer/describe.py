@@ -218,11 +218,7 @@ def describe_workload(name: str, library: Library) -> WorkloadFacts:
 
 
 def describe_preset(name: str, library: Library, target: str = "") -> PresetFacts:
-    """Return the facts of a preset; with a target its values under those of the target's overlay.
-
-    Raises:
-        ChartgenError: A file is not YAML.
-    """
+    """Return the facts of a preset, with a target those of its overlay; raise ChartgenError for a file not in YAML."""
     files = preset_layers(name, target, library)
     return PresetFacts(name, preset_summary(files[0]), load_values(files).data, overlays(name, library))
 

@@ -129,11 +129,7 @@ def _check_source(document: Document, data: dict[str, Any], programs: list[str])
 
 @lru_cache(maxsize=256)
 def check_part(text: str, path: Path) -> None:
-    """Check the text of one part; chartgen's tests check its own parts, because that is too slow for a build.
-
-    Raises:
-        ChartgenError: Unclosed blocks, or invalid YAML.
-    """
+    """Raise ChartgenError for unclosed blocks or invalid YAML in a part: tests check chartgen's, too slow in builds."""
     refuse(gotemplate.check_blocks(text, path))
     if path.suffix == ".yaml":
         load(gotemplate.mask(text), path, allow_duplicates=True)

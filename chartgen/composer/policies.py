@@ -55,11 +55,7 @@ class Policy:
 
 
 def load_policies(library: Library) -> tuple[Policy, ...]:
-    """Read the policies of all folders of a library.
-
-    Raises:
-        ChartgenError: All problems of a file, or two policies that want one thing differently.
-    """
+    """Read all policies of a library; raise ChartgenError with their problems, or if two contradict each other."""
     _refuse_unread(library)
     policies = tuple(_load(library.find("policy", name)) for name in library.own_names("policy"))
     wanted(policies)
@@ -286,11 +282,7 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
 
 @lru_cache(maxsize=256)
 def mirrored(image: str, mirrors: tuple[tuple[str, str], ...]) -> str:
-    """Return where an image comes from: an image without a registry is of Docker Hub.
-
-    Args:
-        mirrors: Pairs of a beginning and what replaces it.
-    """
+    """Return where an image comes from, by pairs of a beginning and its replacement; without a registry, Docker Hub."""
     # distribution/reference v0.6.0, normalize.go
     full = image
     if not re.match(r"([^/]*[.:][^/]*|localhost)/", image):

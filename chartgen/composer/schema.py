@@ -224,11 +224,7 @@ def read_schema(path: Path) -> dict[str, Any]:
 
 
 def launcher_schema(path: Path) -> dict[str, Any]:
-    """Read the schema of a launcher's values, also in the earlier form: the map of their schemas alone.
-
-    Raises:
-        ChartgenError: As `read_schema`.
-    """
+    """Read the schema of a launcher's values, as `read_schema`; in the earlier form, the map of their schemas alone."""
     schema = read_schema(path)
     return schema if isinstance(schema.get("properties"), dict) else {"properties": schema}
 

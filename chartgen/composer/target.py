@@ -234,11 +234,7 @@ def _whole(paths: Sequence[Path]) -> tuple[Document, dict[str, Any]]:
 
 
 def of_kind(target: Target, kind: str) -> Target:
-    """Return a target with the fragments and launchers of its lists that are for a workload kind.
-
-    Raises:
-        ChartgenError: The target has no launcher for the kind.
-    """
+    """Return a target with what its lists have for a workload kind; raise ChartgenError without a launcher for it."""
     found = target if kind == target.kind else replace(target, kind=kind)
     wanted = [launcher for launcher in target.every_launcher if launcher.name in target.chosen or not target.chosen]
     if found.launchers and _has_program(found.launchers) == _has_program(wanted):
@@ -315,11 +311,7 @@ def _check_same_as(document: Document, launchers: tuple[Launcher, ...]) -> None:
 
 
 def _own_gpus(document: Document, meta: dict[str, Any]) -> dict[str, Gpu]:
-    """Return the GPU models that a target describes, by name.
-
-    Raises:
-        ChartgenError: A machine names another model, or a model has two descriptions.
-    """
+    """Return a target's own GPU models by name; raise ChartgenError for another one, or one that is there twice."""
     from chartgen.data.gpus import all_gpus, gpu_of
 
     own = {model: gpu_of(model, row) for model, row in meta.get("gpus", {}).items()}

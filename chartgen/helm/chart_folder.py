@@ -140,11 +140,7 @@ def ignored_by(chart: Path, root: Path | None = None) -> Ignored:
 
 
 def file_fault(file: Path, root: Path | None) -> tuple[str, str] | None:
-    """Return the fault of a file or link and its fix; None when Helm may read it.
-
-    Args:
-        root: The resolved folder that links must not leave; None when they may.
-    """
+    """Return why Helm cannot read a file, or a link out of `root`, a resolved folder, and its fix; None if it can."""
     if file.is_symlink():
         real = Path(os.path.realpath(file))
         if not real.exists():
@@ -193,11 +189,7 @@ class Pattern:
 
 
 class Ignored:
-    """The files that a chart excludes.
-
-    Args:
-        text: The text of its `.helmignore`; empty when the file is missing. Lines that Helm rejects are skipped.
-    """
+    """The files that a chart excludes, by its `.helmignore`'s text, if any; lines that Helm rejects are skipped."""
 
     def __init__(self, text: str) -> None:
         lines = [*text.removeprefix("\ufeff").split("\n"), _DEFAULTS]

@@ -49,11 +49,7 @@ _NOISE = re.compile(r"^(level=|Use --debug flag|WARNING: |I\d{4} |W\d{4} |coales
 
 
 class HelmError(ChartgenError):
-    """Helm failed; the problems contain the useful lines of its output.
-
-    Args:
-        stdout: Helm's standard output, which `helm lint` reports to.
-    """
+    """Helm failed: the problems are the useful lines of its output; `helm lint` reports to its standard output."""
 
     def __init__(self, stderr: str, stdout: str = "") -> None:
         self.stderr, self.stdout = stderr, stdout

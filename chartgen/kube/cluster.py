@@ -255,11 +255,7 @@ class Cluster(Transport):
         return self.delete(kind, metadata["name"], metadata.get("namespace") or namespace, foreground=foreground)
 
     def kind(self, api_version: str, name: str) -> Kind:
-        """Return a kind as the server defines it.
-
-        Raises:
-            ClusterError: The server does not know the kind, even after the time that a new CRD may take.
-        """
+        """Return a kind as the server has it; ClusterError: unknown even after the time that a new CRD may take."""
         deadline: float | None = None
         while (api_version, name) not in self._kinds:
             for kind in self._discover(api_version):

@@ -50,11 +50,7 @@ class FolderChart(NamedTuple):
 
 
 def read_chart(path: Path) -> FolderChart:
-    """Read the folder of any chart; do not follow links out of it, and do not load oversized files.
-
-    Raises:
-        ChartgenError: The folder is not a chart.
-    """
+    """Read any chart's folder, else ChartgenError; do not follow links out of it, or load oversized files."""
     read = read_folder(path)
     findings, schemas = [_fault(path, problem) for problem in read.problems], read.schemas
     packaged = Archives({}, {}, {}, [])

@@ -192,11 +192,7 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
 
 
 def kill(execution: Execution, group: int = 0) -> None:
-    """Kill all processes of the container, orphans included.
-
-    Args:
-        group: The process group of its first process, the only identification without /proc, as on macOS.
-    """
+    """Kill all of a container, orphans too; without /proc, as on macOS, the group of its first process."""
     if group:
         with suppress(ProcessLookupError, PermissionError):  # macOS: not permitted when only zombies are left
             os.killpg(group, signal.SIGKILL)

@@ -121,11 +121,7 @@ def find_sandbox(name: str) -> Sandbox:
 
 
 def environment(name: str) -> dict[str, str]:
-    """Return the variables for helm, kubectl and chartgen to use a sandbox: KUBECONFIG, and PATH when it lacks one.
-
-    Raises:
-        UsageError: No sandbox of that name runs.
-    """
+    """Return a sandbox's variables: KUBECONFIG, and PATH when it lacks a program; raise UsageError if none runs."""
     variables = {"KUBECONFIG": str(find_sandbox(name).kubeconfig)}
     found = [path for program in _PROGRAMS if (path := engines.find_engine(program))]
     folders = [str(path.parent) for path in found if shutil.which(path.name) != str(path)]

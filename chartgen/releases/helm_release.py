@@ -127,11 +127,7 @@ def uninstall(name: str, place: Place = Place()) -> None:
 
 
 def check_name(name: str) -> None:
-    """Reject a release name that Helm or Kubernetes does not accept.
-
-    Raises:
-        UsageError: It is longer than 53 characters or not an RFC 1123 label.
-    """
+    """Raise UsageError for a name longer than 53 characters, or no RFC 1123 label, which Helm requires."""
     if len(name) > RELEASE_NAME_LIMIT:
         message = f"release name {name!r} has {len(name)} characters, at most {RELEASE_NAME_LIMIT} fit"
         raise UsageError(Problem(message, hint="shorten it"))

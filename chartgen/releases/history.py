@@ -140,11 +140,7 @@ def each_deployed(cluster: Cluster, namespace: str) -> Iterator[Object]:
 
 
 def find_latest(cluster: Cluster, namespace: str, release: str = "") -> list[Object]:
-    """Return the metadata of the store object of the last revision of each release, by namespace and name.
-
-    Args:
-        release: The release; empty = all.
-    """
+    """Return the metadata of the last revision of a release, empty = all, by namespace and name."""
     labels = {**_OWNER, "name": release} if release else _OWNER
     latest: dict[tuple[str, str], Object] = {}
     for item in cluster.each(storage_kind(), namespace=namespace, labels=labels, metadata_only=True):

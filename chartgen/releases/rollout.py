@@ -177,11 +177,7 @@ def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: st
 
 
 def check_existence(state: State, action: str) -> None:
-    """Check that a release exists for a change, and does not exist for an install.
-
-    Raises:
-        ChartgenError: An install finds the release, or a change does not.
-    """
+    """Raise ChartgenError if an install finds the release, or a change does not."""
     if action == "install" and state.base is not None:
         hint = f"use `chartgen upgrade`, or `chartgen uninstall {state.release}` first"
         raise ChartgenError(Problem(f"release {state.release} already exists", hint=hint))

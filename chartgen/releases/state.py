@@ -67,11 +67,7 @@ class State:
         return found
 
     def find(self, revision: int | None) -> RevisionRecord:
-        """Return a revision; for None, the base of an upgrade or the newest.
-
-        Raises:
-            ChartgenError: The release does not exist, or Helm no longer has this revision.
-        """
+        """Return a revision; for None an upgrade's base or the newest. ChartgenError: it, or the release, is gone."""
         if not self.records:
             raise self.absent(LIST_HINT)
         if revision is None:

@@ -78,12 +78,7 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
 
 
 def check_installed(cluster: Cluster, place: Place, release: str) -> State:
-    """Return the state of a release that can be uninstalled.
-
-    Raises:
-        UsageError: The name is not a valid release name.
-        ChartgenError: The release does not exist.
-    """
+    """Return the state of a release to uninstall; UsageError: an invalid name. ChartgenError: it does not exist."""
     helm_release.check_name(release)
     state = survey_release(cluster, release, place.namespace)
     if not (state.records or state.runs or state.touched):

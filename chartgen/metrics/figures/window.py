@@ -20,12 +20,7 @@ _SHARE = 5
 
 
 class Window:
-    """Some steps of a track.
-
-    Args:
-        ranges: Indices of the steps in the window.
-        skipped: Number of steps skipped as warm-up, in all starts together.
-    """
+    """Some steps of a track: ranges of indices, and how many were skipped as warm-up in all starts together."""
 
     def __init__(self, track: Track, ranges: tuple[range, ...], skipped: int = 0) -> None:
         self.track = track

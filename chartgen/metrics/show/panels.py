@@ -37,12 +37,7 @@ _SIGNS = {
 
 
 class Far(NamedTuple):
-    """A value beyond an axis.
-
-    Args:
-        step: Its step, or the middle of the neighbouring steps that include it.
-        single: Whether `step` is exact.
-    """
+    """A value beyond an axis, at its step; if not `single`, at the middle of the neighbouring steps that include it."""
 
     step: float
     value: float

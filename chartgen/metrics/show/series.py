@@ -67,11 +67,7 @@ class Course(NamedTuple):
 
 
 def courses(figures: RunFigures, name: str, most: int) -> list[Course]:
-    """Return a column in bins, separate for each start of the run; empty when the log does not contain it.
-
-    Args:
-        most: Maximum number of bins of all starts together.
-    """
+    """Return a column in bins for each start, `most` in all; empty when the log does not contain it."""
     track = figures.log.track
     column = track.column(name)
     if column is None:

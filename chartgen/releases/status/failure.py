@@ -187,11 +187,7 @@ def _how(end: End, exit_code: int | None) -> str:
 
 
 def telling(log: Sequence[str], count: int) -> list[str]:
-    """Return the lines that show why a program failed.
-
-    Returns:
-        Consecutive lines that end with the cause; the last lines when the cause is unknown.
-    """
+    """Return the consecutive lines that end with the cause of a program's failure; the last lines if unknown."""
     end = next((index for index, line in enumerate(log) if _LAUNCHER.search(line, 0, LONGEST)), len(log))
     causes = {index: match["rank"] for index in range(end) if (match := _CAUSE.match(log[index]))}
     last = max((index for index in causes if causes[index]), default=max(causes, default=len(log) - 1)) + 1

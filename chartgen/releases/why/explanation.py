@@ -54,12 +54,7 @@ class Explanation:
 
 
 def explain_files(places: Iterable[Path]) -> Explanation:
-    """Return why a run ended, from its logs and Flight Recorder dumps.
-
-    Raises:
-        UsageError: A file does not exist.
-        ChartgenError: A file cannot be read.
-    """
+    """Return why a run ended, from logs and dumps; UsageError: a file is missing. ChartgenError: it is unreadable."""
     logs: list[RunLog] = []
     dumps: dict[int, dict[str, Any]] = {}
     names: dict[int, str] = {}

@@ -122,11 +122,7 @@ class RunLog:
 
 
 def read_file(path: Path) -> RunLog:
-    """Return what the end of a log contributes to a verdict, gzip too; of half an archive what it still has.
-
-    Raises:
-        ChartgenError: It cannot be read.
-    """
+    """Return what the end of a log, gzip and half an archive too, shows; raise ChartgenError if it cannot be read."""
     log = RunLog(path.name)
     return _read_lines(log, _lines_of(path, log))
 

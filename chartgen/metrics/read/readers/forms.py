@@ -128,11 +128,7 @@ def _times(columns: Columns) -> Times:
 
 
 def read_object(line: bytes, prefix: Prefix) -> dict[str, Any]:
-    """Return the JSON object of a line; empty for a truncated one. Another rank's line may follow it.
-
-    Raises:
-        ValueError: The line contains no object.
-    """
+    """Return a line's JSON object, empty if truncated; another rank's line may follow. ValueError: it has none."""
     text = line.decode(errors="replace")
     try:
         record, _ = json.JSONDecoder().raw_decode(text, text.index("{", prefix.size))
