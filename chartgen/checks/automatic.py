@@ -37,22 +37,14 @@ FITTING = Rule(
 
 @dataclass(frozen=True)
 class Decision:
-    """Values whose layout consists of numbers.
-
-    Args:
-        values: The values.
-        change: The keys of the layout that were chosen, with their numbers; nothing if the values had them all.
-        step_seconds: Estimated time of a step in the chosen layout; None if not known.
-        reason: Why chartgen chose: the keys that are `auto`, or what the layout of the preset was.
-        job: The job of the values, if it has been read.
-        saving: What the values leave out of how the run saves and survives, with the numbers that were chosen.
-    """
+    """Values whose layout consists of numbers."""
 
     values: Values
-    change: Change
-    step_seconds: float | None = None
-    reason: str = ""
-    job: Job | None = None
+    change: Change  # the keys of the layout that were chosen, with their numbers; nothing if the values had them all
+    step_seconds: float | None = None  # estimated time of a step in the chosen layout; None if not known
+    reason: str = ""  # why chartgen chose: the keys that are `auto`, or what the layout of the preset was
+    job: Job | None = None  # the job of the values, if it has been read
+    # What the values leave out of how the run saves and survives, with the numbers that were chosen
     saving: Change = field(default_factory=dict)
 
     def __str__(self) -> str:

@@ -26,30 +26,18 @@ _LONG_AGO = 12.0
 
 @dataclass(frozen=True)
 class JobSpeed:
-    """The estimated speed of a job on a target; without figures if none can be given.
-
-    Args:
-        machine_type: The machine type.
-        gpu: The GPU model.
-        gpus: GPUs of the run that train.
-        tokens_per_step: Tokens that one step trains.
-        estimate: The figures; None without any.
-        reason: Why it has none; empty otherwise.
-        price: The user's price of one GPU for an hour; None = not given.
-        spares: GPUs of its spare machines, which cost the same.
-        run: The run in the estimator's terms, or why no formula covers it.
-    """
+    """The estimated speed of a job on a target; without figures if none can be given."""
 
     target: str
-    machine_type: str
-    gpu: str
-    gpus: int
-    tokens_per_step: int
-    estimate: Estimate | None
-    reason: str = ""
-    price: float | None = None
-    run: Run | str = ""
-    spares: int = 0
+    machine_type: str  # the machine type
+    gpu: str  # the GPU model
+    gpus: int  # GPUs of the run that train
+    tokens_per_step: int  # tokens that one step trains
+    estimate: Estimate | None  # the figures; None without any
+    reason: str = ""  # why it has none; empty otherwise
+    price: float | None = None  # the user's price of one GPU for an hour; None = not given
+    run: Run | str = ""  # the run in the estimator's terms, or why no formula covers it
+    spares: int = 0  # GPUs of its spare machines, which cost the same
 
     @property
     def extra(self) -> str:
@@ -59,23 +47,14 @@ class JobSpeed:
 
 @dataclass(frozen=True)
 class Budget:
-    """What training on a number of tokens takes, if the run never stops.
+    """What training on a number of tokens takes, if the run never stops."""
 
-    Args:
-        tokens: The tokens.
-        days: Days.
-        gpu_hours: Hours of all GPUs together, those of spares too.
-        cost: The price of these hours; None without a price.
-        price: Price of one GPU for an hour; None if unknown.
-        price_source: Where a list price is from, and of which month; empty for the user's own.
-    """
-
-    tokens: float
-    days: Range
-    gpu_hours: Range
-    cost: Range | None
-    price: float | None
-    price_source: str = ""
+    tokens: float  # the tokens
+    days: Range  # days
+    gpu_hours: Range  # hours of all GPUs together, those of spares too
+    cost: Range | None  # the price of these hours; None without a price
+    price: float | None  # price of one GPU for an hour; None if unknown
+    price_source: str = ""  # where a list price is from, and of which month; empty for the user's own
 
 
 @once

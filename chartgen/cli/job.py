@@ -68,21 +68,14 @@ def _is_target(word: str, path: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True)
 class GivenJob:
-    """The job that a command's arguments name.
+    """The job that a command's arguments name."""
 
-    Args:
-        target: A target, a chart's folder or archive, or its address in a registry or on a web server; may be empty.
-        path: The folders of `--path`.
-        workload: Another kind of job than the target's.
-        options: The options of values, as `load_values` takes them, and `preset_names`, `code` and `program_file`.
-        before: Values below the given ones: those of the release.
-    """
-
-    target: str
-    path: tuple[Path, ...]
-    workload: str | None
+    target: str  # a target, a chart's folder or archive, or its address in a registry or on a web server; may be empty
+    path: tuple[Path, ...]  # the folders of `--path`
+    workload: str | None  # another kind of job than the target's
+    # The options of values, as `load_values` takes them, and `preset_names`, `code` and `program_file`
     options: Mapping[str, Any]
-    before: dict[str, Plain] = field(default_factory=dict)
+    before: dict[str, Plain] = field(default_factory=dict)  # values below the given ones: those of the release
 
     @property
     def library(self) -> Library:
@@ -187,16 +180,11 @@ class GivenJob:
 
 
 class JudgedValues(NamedTuple):
-    """Values that passed their checks, with numbers for the sizes that they leave to chartgen.
-
-    Args:
-        choice: What chartgen chose; empty for nothing.
-        findings: Warnings, and what was not checked.
-    """
+    """Values that passed their checks, with numbers for the sizes that they leave to chartgen."""
 
     values: Values
-    choice: str
-    findings: list[Finding]
+    choice: str  # what chartgen chose; empty for nothing
+    findings: list[Finding]  # warnings, and what was not checked
 
     def report(self) -> None:
         """Print what was chosen, and the warnings."""

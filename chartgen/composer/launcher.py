@@ -41,15 +41,11 @@ _NAMES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *FILES}
 
 @dataclass(frozen=True)
 class Launcher:
-    """One launcher after reading and checks; its other fields are the keys of launcher.yaml.
-
-    Args:
-        own_program: File name of the program in its folder; empty when the image has it.
-    """
+    """One launcher after reading and checks; its other fields are the keys of launcher.yaml."""
 
     name: str
     path: Path
-    own_program: str
+    own_program: str  # file name of the program in its folder; empty when the image has it
     description: str
     task: str
     processes: str

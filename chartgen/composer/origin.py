@@ -29,17 +29,12 @@ APPLY, CLIENT_SIDE = "chartgen/apply", "client-side"
 
 @dataclass(frozen=True)
 class Composed:
-    """A chart of a known target.
-
-    Args:
-        workload: The workload kind of its runs.
-        setup: Whether it is the setup chart.
-        by_annotation: Whether only its annotations report this, so that its files may have been changed since.
-    """
+    """A chart of a known target."""
 
     target: Target
-    workload: str
-    setup: bool = False
+    workload: str  # the workload kind of its runs
+    setup: bool = False  # whether it is the setup chart
+    # Whether only its annotations report this, so that its files may have been changed since
     by_annotation: bool = False
 
     @property

@@ -66,17 +66,11 @@ _STATEFUL, _DISKS = "/mnt/stateful_partition", "/mnt/stateful_partition/kube-eph
 
 
 class Privilege(NamedTuple):
-    """One stated privilege.
+    """One stated privilege."""
 
-    Args:
-        name: `privileged`, `hostPath`, `hostNetwork`, a capability, ...
-        path: The folder of a hostPath, or the value with its name as `.Values.KEY`; empty for other privileges.
-        containers: The containers that use it; empty for the pod.
-    """
-
-    name: str
-    path: str = ""
-    containers: tuple[str, ...] = ()
+    name: str  # `privileged`, `hostPath`, `hostNetwork`, a capability, ...
+    path: str = ""  # the folder of a hostPath, or the value with its name as `.Values.KEY`; empty for other privileges
+    containers: tuple[str, ...] = ()  # the containers that use it; empty for the pod
 
 
 def read_privilege(text: str) -> Privilege:

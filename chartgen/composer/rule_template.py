@@ -52,24 +52,15 @@ _SPECIAL = re.compile(r"[{\x00-\x1f\x7f-\x9f]")
 
 
 class Term(NamedTuple):
-    """A part of an expression in a template.
-
-    Args:
-        kind: A key of `_KINDS`.
-        schema: The JSON Schema of a value; empty for what is calculated.
-        least: The least that a number can be; None = not known.
-        null: Whether it may be null.
-        raw: Whether it is still as Helm read it: a number may be of any of Go's types.
-        exact: Whether it is a boolean, and nothing else that is true or false.
-    """
+    """A part of an expression in a template."""
 
     text: str
-    kind: str
-    schema: Mapping[str, Any]
-    least: int | None = None
-    null: bool = False
-    raw: bool = False
-    exact: bool = False
+    kind: str  # a key of `_KINDS`
+    schema: Mapping[str, Any]  # the JSON Schema of a value; empty for what is calculated
+    least: int | None = None  # the least that a number can be; None = not known
+    null: bool = False  # whether it may be null
+    raw: bool = False  # whether it is still as Helm read it: a number may be of any of Go's types
+    exact: bool = False  # whether it is a boolean, and nothing else that is true or false
 
     @property
     def number(self) -> str:

@@ -28,16 +28,10 @@ _SHARED = ("meaning", "source", "tasks", "about", "severity")
 # By identity, since files are read once: what is computed of rules is cached by them.
 @dataclass(frozen=True, eq=False)
 class ValuesRule:
-    """One rule; its other fields are the keys of rules.yaml.
+    """One rule; its other fields are the keys of rules.yaml."""
 
-    Args:
-        document: The file that it is from.
-        at: Its place in that file.
-        launcher: The launcher that it belongs to; empty for all.
-    """
-
-    document: Document
-    at: Keys
+    document: Document  # the file that it is from
+    at: Keys  # its place in that file
     id: str
     require: str
     key: str
@@ -51,7 +45,7 @@ class ValuesRule:
     each: str = ""
     when: str = ""
     also: tuple[str, ...] = ()
-    launcher: str = ""
+    launcher: str = ""  # the launcher that it belongs to; empty for all
 
     def texts(self) -> Iterator[tuple[Keys, str]]:
         """Yield the texts with expressions in braces, each with its place in the rule."""

@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine type; its other fields are the keys of a target's file.
-
-    Args:
-        described: The GPU by the target's own row; None for a model that chartgen knows.
-    """
+    """One machine type; its other fields are the keys of a target's file."""
 
     name: str
     gpus: int
@@ -39,7 +35,7 @@ class Machine:
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[dict[str, str]] = field(default_factory=list)
     fabric: dict[str, Any] = field(default_factory=dict)
-    described: Gpu | None = None
+    described: Gpu | None = None  # the GPU by the target's own row; None for a model that chartgen knows
 
     @property
     def model(self) -> Gpu | None:

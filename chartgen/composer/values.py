@@ -28,18 +28,12 @@ _DESCRIBED = re.compile(
 
 
 class Part(NamedTuple):
-    """One of the values files that are joined into a chart's values.yaml.
-
-    Args:
-        source: Its text as written, for line numbers in messages.
-        text: Its text with the composer's tags filled in.
-        schema: Its schema; None for that of the file beside it.
-    """
+    """One of the values files that are joined into a chart's values.yaml."""
 
     path: Path
-    source: str
-    text: str
-    schema: dict[str, Any] | None = None
+    source: str  # its text as written, for line numbers in messages
+    text: str  # its text with the composer's tags filled in
+    schema: dict[str, Any] | None = None  # its schema; None for that of the file beside it
 
     @property
     def document(self) -> Document:

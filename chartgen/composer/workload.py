@@ -13,14 +13,10 @@ from chartgen.composer.privileges import read_privileges
 
 @dataclass(frozen=True)
 class Workload:
-    """One workload kind after reading and checks; its other fields are the keys of workload.yaml.
-
-    Args:
-        path: Its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`.
-    """
+    """One workload kind after reading and checks; its other fields are the keys of workload.yaml."""
 
     name: str
-    path: Path
+    path: Path  # its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`
     description: str
     container: str
     api: str

@@ -10,25 +10,15 @@ from chartgen.data import read_table
 
 
 class Gpu(NamedTuple):
-    """One GPU model.
+    """One GPU model."""
 
-    Args:
-        model: Its name in targets, such as h100-80gb.
-        memory: GB (10^9 bytes) that a program can use.
-        tflops: Peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4.
-        compute_capability: CUDA compute capability, such as 9.0.
-        nvlink: Number of GPUs that NVLink connects; 1 = none.
-        precisions: Values of `precision` that it supports for training.
-        sources: Sources of the numbers.
-    """
-
-    model: str
-    memory: float
-    tflops: Mapping[str, float]
-    compute_capability: str
-    nvlink: int
-    precisions: tuple[str, ...]
-    sources: tuple[str, ...]
+    model: str  # its name in targets, such as h100-80gb
+    memory: float  # GB (10^9 bytes) that a program can use
+    tflops: Mapping[str, float]  # peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4
+    compute_capability: str  # CUDA compute capability, such as 9.0
+    nvlink: int  # number of GPUs that NVLink connects; 1 = none
+    precisions: tuple[str, ...]  # values of `precision` that it supports for training
+    sources: tuple[str, ...]  # sources of the numbers
 
 
 def find_gpu(model: str) -> Gpu | None:

@@ -8,15 +8,10 @@ from chartgen.data import read_table
 
 
 class ListPrice(NamedTuple):
-    """A list price.
+    """A list price."""
 
-    Args:
-        price: US dollars of one GPU for an hour, on demand.
-        date: Year and month.
-    """
-
-    price: float
-    date: str
+    price: float  # US dollars of one GPU for an hour, on demand
+    date: str  # year and month
     source: str
 
 

@@ -170,16 +170,11 @@ _DEFAULTS = "templates/.?*"
 
 @dataclass(frozen=True)
 class Pattern:
-    """A line of the file.
+    """A line of the file."""
 
-    Args:
-        parts: The patterns of the path's parts; of its last part when the line has no slash.
-        negate: Whether it ignores paths that it does not match.
-    """
-
-    parts: tuple[re.Pattern[str], ...]
+    parts: tuple[re.Pattern[str], ...]  # the patterns of the path's parts; of its last part when the line has no slash
     whole: bool
-    negate: bool
+    negate: bool  # whether it ignores paths that it does not match
     folders: bool
 
     def matches(self, path: str) -> bool:

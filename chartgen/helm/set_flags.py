@@ -32,17 +32,11 @@ class MalformedError(ValueError):
 
 
 class Assignment(NamedTuple):
-    """One `key=value` of a flag.
+    """One `key=value` of a flag."""
 
-    Args:
-        keys: Where the value goes; numbers are list indexes.
-        value: The value, with the type that the flag gives it.
-        dangling: The flag ended at its `=`. Helm stores such an empty text, but not in a new list item.
-    """
-
-    keys: Keys
-    value: Plain
-    dangling: bool = False
+    keys: Keys  # where the value goes; numbers are list indexes
+    value: Plain  # the value, with the type that the flag gives it
+    dangling: bool = False  # the flag ended at its `=`. Helm stores such an empty text, but not in a new list item.
 
 
 def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assignment]:

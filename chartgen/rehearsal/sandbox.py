@@ -31,27 +31,16 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A running sandbox.
+    """A running sandbox."""
 
-    Args:
-        name: Its name.
-        kubeconfig: The file for KUBECONFIG or --kubeconfig.
-        server: Address of its API server.
-        folder: Its files and logs; removed by `down`.
-        pid: Its supervisor's process id.
-        controllers: Its controllers.
-        machines: Number of simulated machines that count; see `NodePool`.
-        started: Start time.
-    """
-
-    name: str
-    kubeconfig: Path
-    server: str
-    folder: Path
-    pid: int
-    controllers: tuple[str, ...]
-    machines: int
-    started: str
+    name: str  # its name
+    kubeconfig: Path  # the file for KUBECONFIG or --kubeconfig
+    server: str  # address of its API server
+    folder: Path  # its files and logs; removed by `down`
+    pid: int  # its supervisor's process id
+    controllers: tuple[str, ...]  # its controllers
+    machines: int  # number of simulated machines that count; see `NodePool`
+    started: str  # start time
 
 
 def up(

@@ -64,36 +64,24 @@ _OWNER_NAMESPACE = "meta.helm.sh/release-namespace"
 
 @dataclass(frozen=True)
 class RevisionRecord:
-    """One revision of a release.
-
-    Args:
-        revision: Its number, from 1.
-        status: Helm's status: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
-        description: Note of Helm or of the user.
-        updated: Creation time.
-        target: The chartgen target of the chart; empty for third-party charts.
-        setup: Whether the chart is a target's setup chart, which runs nothing.
-        values: The user's values, merged.
-        manifest: All objects, as one YAML stream.
-        server_side: Whether Helm applied its objects server-side, where other field managers keep their fields.
-        stored: Name of the object with this record.
-        content: The chart in Helm's record: metadata, templates, values, schema and files; see `restore_chart`.
-    """
+    """One revision of a release."""
 
     name: str
     namespace: str
-    revision: int
-    status: str
-    description: str
-    updated: datetime
+    revision: int  # its number, from 1
+    status: str  # Helm's status: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
+    description: str  # note of Helm or of the user
+    updated: datetime  # creation time
     chart: str
     chart_version: str
-    target: str = ""
-    setup: bool = False
-    values: dict[str, Any] = field(default_factory=dict, repr=False)
-    manifest: str = field(default="", repr=False)
+    target: str = ""  # the chartgen target of the chart; empty for third-party charts
+    setup: bool = False  # whether the chart is a target's setup chart, which runs nothing
+    values: dict[str, Any] = field(default_factory=dict, repr=False)  # the user's values, merged
+    manifest: str = field(default="", repr=False)  # all objects, as one YAML stream
+    # Whether Helm applied its objects server-side, where other field managers keep their fields
     server_side: bool = False
-    stored: str = ""
+    stored: str = ""  # name of the object with this record
+    # The chart in Helm's record: metadata, templates, values, schema and files; see `restore_chart`
     content: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property

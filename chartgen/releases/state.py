@@ -20,21 +20,14 @@ FINISHED = "finished"  # note: runs that had finished when they were replaced
 
 @dataclass(frozen=True)
 class State:
-    """State of a release.
-
-    Args:
-        records: All revisions in Helm's store, oldest first.
-        runs: Its live runs, including those that are being deleted.
-        notes: Notes of earlier commands.
-        touched: Whether a command of chartgen has changed it since the last complete uninstall.
-    """
+    """State of a release."""
 
     release: str
     namespace: str
-    records: tuple[RevisionRecord, ...]
-    runs: tuple[Object, ...]
-    notes: dict[str, list[str]] = field(default_factory=dict)
-    touched: bool = False
+    records: tuple[RevisionRecord, ...]  # all revisions in Helm's store, oldest first
+    runs: tuple[Object, ...]  # its live runs, including those that are being deleted
+    notes: dict[str, list[str]] = field(default_factory=dict)  # notes of earlier commands
+    touched: bool = False  # whether a command of chartgen has changed it since the last complete uninstall
 
     @property
     def last(self) -> RevisionRecord | None:

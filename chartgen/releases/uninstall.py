@@ -23,23 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Removal:
-    """Result of an uninstall.
+    """Result of an uninstall."""
 
-    Args:
-        release: The release's name.
-        namespace: Its namespace.
-        chart: Name and version of its chart; empty when Helm no longer had a record of it.
-        kept: Descriptions of kept data: claims, and the location of outputs.
-        survival: Data that outlives the last revision's run; None without a run.
-        losses: Work that was lost with live runs.
-    """
-
-    release: str
-    namespace: str
-    chart: str
-    kept: list[str]
-    survival: Survival | None = None
-    losses: list[LostWork] = field(default_factory=list)
+    release: str  # the release's name
+    namespace: str  # its namespace
+    chart: str  # name and version of its chart; empty when Helm no longer had a record of it
+    kept: list[str]  # descriptions of kept data: claims, and the location of outputs
+    survival: Survival | None = None  # data that outlives the last revision's run; None without a run
+    losses: list[LostWork] = field(default_factory=list)  # work that was lost with live runs
 
 
 def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progress) -> Removal:

@@ -72,17 +72,11 @@ _STARTS = frozenset(b"[0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 
 
 class Prefix(NamedTuple):
-    """The prefix of a line.
+    """The prefix of a line."""
 
-    Args:
-        when: Time of the line; nan = the prefix has no time.
-        rank: The process that wrote the line, as bytes that are equal for the same process; empty = unknown.
-        size: Bytes of the prefix.
-    """
-
-    when: float
-    rank: bytes
-    size: int
+    when: float  # time of the line; nan = the prefix has no time
+    rank: bytes  # the process that wrote the line, as bytes that are equal for the same process; empty = unknown
+    size: int  # bytes of the prefix
 
 
 NONE = Prefix(NEVER, b"", 0)

@@ -54,16 +54,11 @@ def _block(value: float, low: float, high: float) -> str:
 
 
 class Course(NamedTuple):
-    """A column over the steps of one start.
-
-    Args:
-        lost: Whether a later start repeated these steps.
-        run: Number of the baseline whose course it is; 0 for the run itself.
-    """
+    """A column over the steps of one start."""
 
     bins: list[Bin]
-    lost: bool
-    run: int = 0
+    lost: bool  # whether a later start repeated these steps
+    run: int = 0  # number of the baseline whose course it is; 0 for the run itself
 
 
 def courses(figures: RunFigures, name: str, most: int) -> list[Course]:

@@ -46,19 +46,13 @@ RULES = """
 
 
 class StepAxis(NamedTuple):
-    """The horizontal axis.
-
-    Args:
-        unit: Name of its values.
-        write: Formats a value; only whole ones have ticks.
-        width: Pixels of the picture; a phone needs a narrow one, since a scaled one has tiny letters.
-    """
+    """The horizontal axis."""
 
     first: float
     last: float
-    unit: str = "step"
-    write: Callable[[float], str] = "{:,.0f}".format
-    width: int = 960
+    unit: str = "step"  # name of its values
+    write: Callable[[float], str] = "{:,.0f}".format  # formats a value; only whole ones have ticks
+    width: int = 960  # pixels of the picture; a phone needs a narrow one, since a scaled one has tiny letters
 
 
 class Scale:

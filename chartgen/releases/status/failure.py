@@ -48,29 +48,17 @@ _HUNG = 75  # library/workloads/common/files/watch.py
 
 @dataclass(frozen=True)
 class FirstFailure:
-    """The first failure of a run.
+    """The first failure of a run."""
 
-    Args:
-        what: Description of the failure, in one line.
-        rank: Global rank of the process that failed first; None when unknown.
-        exit_code: Its exit code, else that of its container; None when unknown.
-        pod: Its pod; empty when it is gone and its name is unknown.
-        machine: Its machine.
-        at: Time of the failure.
-        lines: The lines of its log that show the cause.
-        then: Reactions of the controllers, one sentence each.
-        hint: Advice for the user.
-    """
-
-    what: str
-    rank: int | None = None
-    exit_code: int | None = None
-    pod: str = ""
-    machine: str = ""
-    at: datetime | None = None
-    lines: tuple[str, ...] = ()
-    then: tuple[str, ...] = ()
-    hint: str = ""
+    what: str  # description of the failure, in one line
+    rank: int | None = None  # global rank of the process that failed first; None when unknown
+    exit_code: int | None = None  # its exit code, else that of its container; None when unknown
+    pod: str = ""  # its pod; empty when it is gone and its name is unknown
+    machine: str = ""  # its machine
+    at: datetime | None = None  # time of the failure
+    lines: tuple[str, ...] = ()  # the lines of its log that show the cause
+    then: tuple[str, ...] = ()  # reactions of the controllers, one sentence each
+    hint: str = ""  # advice for the user
 
 
 def find_failure(

@@ -52,14 +52,11 @@ def read_releases(cluster: Cluster, namespace: str = "", *, refused: Callable[[P
 
 @dataclass(frozen=True)
 class Glance(Readout):
-    """State of a release among others, with what its run has used so far.
+    """State of a release among others, with what its run has used so far."""
 
-    Args:
-        gpu_hours: GPU-hours since the present phase began; None unless the run is running with GPUs since a known time.
-        cost: Cost of its machines in that time, in the currency of the price; None without a price or that time.
-    """
-
+    # GPU-hours since the present phase began; None unless the run is running with GPUs since a known time
     gpu_hours: float | None = None
+    # Cost of its machines in that time, in the currency of the price; None without a price or that time
     cost: float | None = None
 
 

@@ -66,15 +66,10 @@ def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) 
 
 
 class RunProgress(NamedTuple):
-    """The progress of a run.
+    """The progress of a run."""
 
-    Args:
-        text: Step, step time, speed, MFU and time left; empty when the log shows no step.
-        slow: That it is far slower than estimated; None where nothing shows that.
-    """
-
-    text: str = ""
-    slow: Problem | None = None
+    text: str = ""  # step, step time, speed, MFU and time left; empty when the log shows no step
+    slow: Problem | None = None  # that it is far slower than estimated; None where nothing shows that
 
 
 def progress_of(lines: Sequence[str], record: RevisionRecord | None) -> RunProgress:
