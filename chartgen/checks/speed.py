@@ -10,7 +10,7 @@ from typing import Any
 
 from chartgen.checks.job import Job, Recompute, once
 from chartgen.checks.memory import PROGRAMS
-from chartgen.data import prices
+from chartgen.data.gpus import list_price
 from chartgen.data.models import Architecture, find_architecture
 from chartgen.errors import Problem
 from chartgen.estimator import Estimate, Range, Run, estimate_run
@@ -86,7 +86,7 @@ def budget_of(speed: JobSpeed, tokens: float, price: float | None = None) -> Bud
         return None
     price = speed.price if price is None else price
     seconds = speed.estimate.step_seconds.times(tokens / speed.tokens_per_step)
-    listed = prices.list_price(speed.machine_type) if price is None else None
+    listed = list_price(speed.machine_type) if price is None else None
     rate = listed.price if listed else price
     hours = seconds.times((speed.gpus + speed.spares) / _HOUR)
     source = f"US dollars, list price of {listed.date}: {listed.source}" if listed else ""
@@ -104,7 +104,7 @@ def describe_speed(speed: JobSpeed, steps: int) -> str:
         unit = next((name for name, scale in scales.items() if budget.days.middle * scale >= 1), "minutes")
         text += f", {range_text(budget.days.times(scales[unit]))} {unit} for {steps:,} steps"
     if budget and budget.cost and budget.price:
-        listed = prices.list_price(speed.machine_type) if budget.price_source else None
+        listed = list_price(speed.machine_type) if budget.price_source else None
         source = f"list price of {listed.date}" if listed else "your price"
         text += f", {range_text(budget.cost)} at {budget.price:g} for a GPU and hour{speed.extra}, {source}"
     return text
