@@ -6,21 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from chartgen.composer.definition import read_definition
-from chartgen.composer.library import KINDS
+from chartgen.composer.library import KINDS, Library
 from chartgen.composer.slots import SLOTS
 from chartgen.errors import ChartgenError, Problem, refuse
 from chartgen.helm.schema import check_sound
-from chartgen.helm.yaml import dotted, require_map, values_text
+from chartgen.helm.yaml import Document, Keys, Plain, dotted, require_map, values_text
 from chartgen.visible import counted
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chartgen.composer.library import Library
-    from chartgen.helm.yaml import Document, Keys, Plain
 
 # The fields of `pod` and `container`, and their places below `pods` in the earlier form.
 _EARLIER: list[tuple[tuple[str, ...], tuple[str, str]]] = sorted(

@@ -8,14 +8,12 @@ rejects it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple, cast
 
 from chartgen.errors import Problem, UsageError
 from chartgen.helm.yaml import Keys, Plain, dotted, type_name
 from chartgen.masking import masked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Flag = Literal["--set", "--set-string", "--set-json", "--set-file"]
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from chartgen.kube import CLAIM, Cluster
 from chartgen.kube.workloads import find_workers, outcome
+from chartgen.programs import Progress
 from chartgen.releases import helm_release
 from chartgen.releases.cleanup import is_kept, leftovers, remove_runs, sweep_objects
+from chartgen.releases.helm_release import Place
 from chartgen.releases.history import storage_kind
 from chartgen.releases.lock import Lock
 from chartgen.releases.preview import LostWork, lost_work
 from chartgen.releases.stage import CommandStage, reported
 from chartgen.releases.state import LIST_HINT, REPLACING, State, survey_release
 from chartgen.releases.survival import Store, Survival, stored_values, survival, survival_of
-
-if TYPE_CHECKING:
-    from chartgen.programs import Progress
-    from chartgen.releases.helm_release import Place
 
 
 @dataclass(frozen=True)

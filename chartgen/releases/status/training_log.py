@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from chartgen.checks.job import Job
+from chartgen.checks.line_patterns import LinePatterns
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
 from chartgen.metrics.figures.facts import join_facts
 from chartgen.metrics.figures.jobs import facts_of_release
 from chartgen.metrics.figures.peak import Peak, find_peak
+from chartgen.metrics.read.log import Log
 from chartgen.metrics.read.readers.own import patterns_of
 from chartgen.metrics.show.live import live_progress
 from chartgen.programs import Progress
 from chartgen.releases.history import RevisionRecord, read_records, restore_chart
 from chartgen.releases.status.members import Member, pod_log
-
-if TYPE_CHECKING:
-    from chartgen.checks.job import Job
-    from chartgen.checks.line_patterns import LinePatterns
-    from chartgen.metrics.read.log import Log
 
 
 def read_release(
