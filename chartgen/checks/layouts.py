@@ -37,13 +37,21 @@ _PIECES, _MICRO = 0.025, 0.1
 
 @dataclass(frozen=True)
 class Layout:
-    """One way to share a model and its batch among GPUs."""
+    """One way to share a model and its batch among GPUs.
+
+    Args:
+        job: The job in this layout.
+        memory: Bytes in use on the fullest GPU.
+        share: That, as a share of what the GPU has.
+        step_seconds: Estimated time of a step; None for GPUs whose speeds are not known.
+        own: Whether it is the layout of the values.
+    """
 
     job: Job
-    memory: float  # bytes in use on the fullest GPU
-    share: float  # that, as a share of what the GPU has
-    step_seconds: float | None  # estimated time of a step; None for GPUs whose speeds are not known
-    own: bool = False  # whether it is the layout of the values
+    memory: float
+    share: float
+    step_seconds: float | None
+    own: bool = False
 
     @property
     def fits(self) -> bool:

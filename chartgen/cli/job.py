@@ -68,14 +68,21 @@ def _is_target(word: str, path: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True)
 class GivenJob:
-    """The job that a command's arguments name."""
+    """The job that a command's arguments name.
 
-    target: str  # a target, a chart's folder or archive, or its address in a registry or on a web server; may be empty
-    path: tuple[Path, ...]  # the folders of `--path`
-    workload: str | None  # another kind of job than the target's
-    # The options of values, as `load_values` takes them, and `preset_names`, `code` and `program_file`
+    Args:
+        target: A target, a chart's folder or archive, or its address in a registry or on a web server; may be empty.
+        path: The folders of `--path`.
+        workload: Another kind of job than the target's.
+        options: The options of values, as `load_values` takes them, and `preset_names`, `code` and `program_file`.
+        before: Values below the given ones: those of the release.
+    """
+
+    target: str
+    path: tuple[Path, ...]
+    workload: str | None
     options: Mapping[str, Any]
-    before: dict[str, Plain] = field(default_factory=dict)  # values below the given ones: those of the release
+    before: dict[str, Plain] = field(default_factory=dict)
 
     @property
     def library(self) -> Library:
@@ -144,7 +151,7 @@ class GivenJob:
         return layers
 
     def chart(self, values: Values | None = None) -> Chart:
-        """Return the chart, for other `values` than the given ones too; that of a target has their launchers."""
+        """Return the chart; that of a target has the launchers of `values`, or else of the given ones."""
         from chartgen.composer.presets import for_values
 
         # which launchers, not which values: that chart is the same for many

@@ -25,8 +25,8 @@ from chartgen.composer.slots import SLOTS, Segment, SlotText, resolve
 from chartgen.composer.tags import LineMarks, fill, kind_facts, target_facts
 from chartgen.composer.target import Target
 from chartgen.composer.workload import Workload
-from chartgen.data import exit_codes, final_exits
 from chartgen.data.compatibility import lock, queue_needs
+from chartgen.data.exits import exit_codes, final_exits
 from chartgen.errors import did_you_mean
 
 COMMON = BUILTIN / "workloads" / "common"

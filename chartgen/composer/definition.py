@@ -60,7 +60,7 @@ def read_definition(path: Path, kind: str) -> tuple[Document, dict[str, Any]]:
 
 
 def misfits(document: Document, data: Any, kind: str, at: Keys = ()) -> list[Problem]:
-    """Check a part of a user's file, which is `at` a place, against its schema; chartgen's tests check its own."""
+    """Check a part of a user's file, at the place `at`, against its schema; chartgen's tests check its own."""
     if is_builtin(Path(document.path)):
         return []
     from chartgen.helm.schema import validate_schema

@@ -277,7 +277,7 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
 
 @lru_cache(maxsize=256)
 def mirrored(image: str, mirrors: tuple[tuple[str, str], ...]) -> str:
-    """Return where an image comes from, by pairs of a beginning and its replacement; without a registry, Docker Hub."""
+    """Return where an image comes from, by pairs of a beginning and its replacement; by default from Docker Hub."""
     # distribution/reference v0.6.0, normalize.go
     full = image
     if not re.match(r"([^/]*[.:][^/]*|localhost)/", image):

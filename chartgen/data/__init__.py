@@ -24,14 +24,3 @@ def read_table(name: str) -> dict[str, Any]:
         table = require_map(load(text, DATA / name), name)
         write_cached("tables", key, table)
     return table
-
-
-@cache
-def exit_codes() -> dict[int, dict[str, Any]]:
-    """Return what follows each exit code, and its cause."""
-    return {int(code): row for code, row in read_table("exits.yaml").items()}
-
-
-def final_exits() -> list[int]:
-    """Return the exit codes after which no other start can succeed."""
-    return [code for code, row in exit_codes().items() if row["then"] == "end"]

@@ -49,7 +49,7 @@ _NOISE = re.compile(r"^(level=|Use --debug flag|WARNING: |I\d{4} |W\d{4} |coales
 
 
 class HelmError(ChartgenError):
-    """Helm failed: the problems are the useful lines of its output; `helm lint` reports to its standard output."""
+    """Helm failed: the problems are the useful lines of its output; `stdout` is where `helm lint` reports."""
 
     def __init__(self, stderr: str, stdout: str = "") -> None:
         self.stderr, self.stdout = stderr, stdout
@@ -233,7 +233,11 @@ class Helm:
 
 
 def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Helm:
-    """Find Helm, see `find_program`; raise MissingToolError if it is missing, does not run, or is older than 3.18."""
+    """Find Helm; see `find_program`.
+
+    Raises:
+        MissingToolError: Helm is missing, does not run, or is older than 3.18.
+    """
     import shutil
 
     unfit = shutil.which("helm")

@@ -101,7 +101,7 @@ def discovered(answer: Object, api_version: str) -> list[Kind]:
 
 
 def all_discovered(answer: Object) -> list[Kind] | None:
-    """Return the kinds of all API groups; None before Kubernetes 1.30. Raise ValueError for anything else."""
+    """Return the kinds of all API groups; None before Kubernetes 1.30, which lists groups alone; else ValueError."""
     if "items" not in answer:
         return None
     try:
@@ -122,14 +122,18 @@ def all_discovered(answer: Object) -> list[Kind] | None:
 
 
 def shaped(item: Any, kind: Kind) -> Object:
-    """Return an object with what each has, without what no reader needs; raise ValueError if it has another form."""
+    """Return an object with the parts of each, without those that no reader needs; ValueError: another form."""
     named = _named(item, kind)
     check_form(named)
     return named
 
 
 def _named(item: Any, kind: Kind) -> Object:
-    """Return an object that has a name; raise ValueError without, because an answer without is not of the API."""
+    """Return an object that has a name; an answer without is not of the API.
+
+    Raises:
+        ValueError: It has none.
+    """
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise ValueError("with something other than an object")

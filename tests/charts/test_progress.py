@@ -14,7 +14,7 @@ from pod_runner import TARGET, Machine
 from rendered import NAMESPACE, RELEASE, Objects, one
 from userlib import composed, write
 
-from chartgen.data import final_exits
+from chartgen.data.exits import final_exits
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values, merge_values
 

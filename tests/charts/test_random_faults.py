@@ -20,7 +20,7 @@ from pod_runner import TARGET, Machine
 from rendered import NAMESPACE, RELEASE, Objects
 from userlib import composed, write
 
-from chartgen.data import final_exits
+from chartgen.data.exits import final_exits
 from chartgen.helm.manifests import objects, render
 from chartgen.releases.why.explanation import explain_files
 

@@ -18,7 +18,7 @@ from selection import HELMS
 from chartgen.composer.assembly import compose
 from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
-from chartgen.data import exit_codes
+from chartgen.data.exits import exit_codes
 from chartgen.kube import JOB, JOBSET, MPIJOB, POD, PYTORCHJOB, TRAINJOB, VOLCANO_JOB, Kind, Object, wait_for
 from chartgen.kube.workloads import gpus, outcome
 from chartgen.rehearsal import engines

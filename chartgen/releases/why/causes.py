@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.data import exit_codes
+from chartgen.data.exits import exit_codes
 from chartgen.helm.yaml import load_file, require_map
 
 _FILE = Path(__file__).with_name("causes.yaml")

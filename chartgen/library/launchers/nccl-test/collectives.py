@@ -86,7 +86,7 @@ class Bench:
         return list(tensor.tolist())
 
     def measure(self, operation: str, size: int, group: RankGroup) -> list[BandwidthRow]:
-        """Measure a size in each place, none if too small; UnsupportedError in all ranks: the backend lacks it."""
+        """Measure one size in each place of the result; none if too small. UnsupportedError in all ranks: none such."""
         parts = 1 if operation == "all_reduce" else group.size
         share = size // self.width // parts
         places = COLLECTIVES[operation].places if share else ()
