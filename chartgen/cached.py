@@ -18,11 +18,7 @@ _LARGEST = 20_000_000  # bytes of all entries of a kind; the findings of a chart
 
 
 def read_cached(kind: str, key: str) -> Any:
-    """Return the data of a key; None when the cache has none.
-
-    Args:
-        key: The digest of everything that the data depends on, the code that computes it among it.
-    """
+    """Return the data of a key, the digest of what it depends on, its code too; None when the cache has none."""
     try:
         file = _file(kind, key)
         if not all(map(_is_private, (file, file.parent, file.parent.parent))):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import NamedTuple
 
 
 class Problem(NamedTuple):
@@ -77,11 +75,7 @@ class MissingToolError(ChartgenError):
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raise problems as one error, if there are any.
-
-    Raises:
-        ChartgenError: All of them.
-    """
+    """Raise problems as one ChartgenError, if there are any."""
     if found := list(problems):
         raise ChartgenError(found)
 

@@ -25,43 +25,29 @@ _UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED, LEFT_OUT, UNFINI
 
 
 class PartProblem(NamedTuple):
-    """What a rule reports about one thing, such as a rendered object or a scalar.
+    """What a rule reports about one thing, such as a rendered object or a scalar."""
 
-    Args:
-        message: What is wrong, without the thing's name.
-        hint: How to fix it; empty for the hint of the rule.
-        at: Key path of the fault inside the thing; empty for the thing itself.
-        privilege: The privilege that a stated reason can allow, with its folder and container; empty if no reason can.
-        line: 1-based line in the text at `at`, for a script; 0 for the whole text.
-        is_satisfied: Whether the complaint counts, given the text of the template that made the thing; None for always.
-        quote: A text of the thing; the complaint does not count if a file of the chart contains it. Empty for always.
-    """
-
-    message: str
-    hint: str = ""
-    at: tuple[str | int, ...] = ()
+    message: str  # what is wrong, without the thing's name
+    hint: str = ""  # how to fix it; empty for the hint of the rule
+    at: tuple[str | int, ...] = ()  # key path of the fault inside the thing; empty for the thing itself
+    # The privilege that a stated reason can allow, with its folder and container; empty if no reason can
     privilege: str = ""
-    line: int = 0
+    line: int = 0  # 1-based line in the text at `at`, for a script; 0 for the whole text
+    # Whether the complaint counts, given the text of the template that made the thing; None for always
     is_satisfied: Callable[[str], bool] | None = None
+    # A text of the thing; the complaint does not count if a file of the chart contains it. Empty for always.
     quote: str = ""
 
 
 class KeyProblem(NamedTuple):
-    """What a check of a job reports, before the file of the value is known.
+    """What a check of a job reports, before the file of the value is known."""
 
-    Args:
-        key: The dotted key of the value to change first.
-        message: What is wrong, with the numbers in it.
-        hint: What to do instead: a working alternative where one is known; empty for the hint of the rule.
-        also: Keys that play a part; the finding is at the first of all that the user has set.
-        at: The key path of `key` where its dots are ambiguous, as below a list; the finding is at the nearest key
-            that the user has set.
-    """
-
-    key: str
-    message: str
-    hint: str = ""
-    also: tuple[str, ...] = ()
+    key: str  # the dotted key of the value to change first
+    message: str  # what is wrong, with the numbers in it
+    hint: str = ""  # what to do instead: a working alternative where one is known; empty for the hint of the rule
+    also: tuple[str, ...] = ()  # keys that play a part; the finding is at the first of all that the user has set
+    # The key path of `key` where its dots are ambiguous, as below a list; the finding is at the nearest key that the
+    # user has set
     at: tuple[str | int, ...] = ()
 
 
@@ -70,27 +56,17 @@ ASK_THE_FINDING = "change the value that the finding names, as the finding sugge
 
 
 class Rule(NamedTuple):
-    """One kind of finding, with its documentation.
+    """One kind of finding, with its documentation."""
 
-    Args:
-        id: The stable id.
-        about: What the rule checks, and why; empty if the docstring of the function states it.
-        remedy: The fix; an ellipsis replaces the numbers and names of a finding.
-        source: The document or code of the limit; empty when the limit is chartgen's own.
-        severity: An error rejects the job or the chart; a warning is only shown.
-        function: Yields what is wrong; missing for findings of a whole step of a command.
-        tasks: For checks of jobs, the launcher tasks that it applies to: train, data, test.
-        step: For rules of lint, its step.
-    """
-
-    id: str
-    about: str = ""
-    remedy: str = ASK_THE_FINDING
-    source: str = ""
-    severity: Severity = "error"
+    id: str  # the stable id
+    about: str = ""  # what the rule checks, and why; empty if the docstring of the function states it
+    remedy: str = ASK_THE_FINDING  # the fix; an ellipsis replaces the numbers and names of a finding
+    source: str = ""  # the document or code of the limit; empty when the limit is chartgen's own
+    severity: Severity = "error"  # an error rejects the job or the chart; a warning is only shown
+    # Yields what is wrong; missing for findings of a whole step of a command
     function: Callable[..., Iterable[Any]] = tuple
-    tasks: tuple[str, ...] = ("train",)
-    step: str = ""
+    tasks: tuple[str, ...] = ("train",)  # for checks of jobs, the launcher tasks that it applies to: train, data, test
+    step: str = ""  # for rules of lint, its step
 
     @classmethod
     def of(

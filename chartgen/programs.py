@@ -80,11 +80,7 @@ def variable(name: str) -> str:
 
 
 def chosen(name: str) -> Path | None:
-    """Return the program of `$CHARTGEN_<NAME>`; None when the variable is not set.
-
-    Raises:
-        MissingToolError: The variable is set but does not name a program.
-    """
+    """Return the program of `$CHARTGEN_<NAME>`, None if unset; raise MissingToolError if it does not name one."""
     program = os.environ.get(variable(name))
     if not program:
         return None

@@ -28,29 +28,18 @@ _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
 
 class FindingRow(NamedTuple):
-    """A finding in JSON.
+    """A finding in JSON."""
 
-    Args:
-        rule: Stable id of the check.
-        severity: An error rejects the job or the chart; a warning is only shown; `unchecked`: the check could not run.
-        level: Whether it breaks a release or only deviates from good practice.
-        message: What is wrong.
-        line: Line of the file, from 1.
-        column: Column of the line, from 1.
-        path: The file, below the working directory if it lies there, or the flag with the value.
-        hint: What to do instead.
-        key: Dotted key of the value to change.
-    """
-
-    rule: str
+    rule: str  # stable id of the check
+    # An error rejects the job or the chart; a warning is only shown; `unchecked`: the check could not run
     severity: Severity
-    level: Level
-    message: str
-    line: int | None
-    column: int | None
-    path: str = ""
-    hint: str = ""
-    key: str = ""
+    level: Level  # whether it breaks a release or only deviates from good practice
+    message: str  # what is wrong
+    line: int | None  # line of the file, from 1
+    column: int | None  # column of the line, from 1
+    path: str = ""  # the file, below the working directory if it lies there, or the flag with the value
+    hint: str = ""  # what to do instead
+    key: str = ""  # dotted key of the value to change
 
 
 def format_findings(

@@ -37,22 +37,14 @@ FITTING = Rule(
 
 @dataclass(frozen=True)
 class Decision:
-    """Values whose layout consists of numbers.
-
-    Args:
-        values: The values.
-        change: The keys of the layout that were chosen, with their numbers; nothing if the values had them all.
-        step_seconds: Estimated time of a step in the chosen layout; None if not known.
-        reason: Why chartgen chose: the keys that are `auto`, or what the layout of the preset was.
-        job: The job of the values, if it has been read.
-        saving: What the values leave out of how the run saves and survives, with the numbers that were chosen.
-    """
+    """Values whose layout consists of numbers."""
 
     values: Values
-    change: Change
-    step_seconds: float | None = None
-    reason: str = ""
-    job: Job | None = None
+    change: Change  # the keys of the layout that were chosen, with their numbers; nothing if the values had them all
+    step_seconds: float | None = None  # estimated time of a step in the chosen layout; None if not known
+    reason: str = ""  # why chartgen chose: the keys that are `auto`, or what the layout of the preset was
+    job: Job | None = None  # the job of the values, if it has been read
+    # What the values leave out of how the run saves and survives, with the numbers that were chosen
     saving: Change = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -206,11 +198,7 @@ def _fits_on(job: Job, words: tuple[str, ...], nodes: int) -> bool:
 
 
 def readable_job(target: Target, values: Values) -> Job:
-    """Return the job that values describe on a target.
-
-    Raises:
-        ChartgenError: A value does not fit the schema.
-    """
+    """Return the job that values describe on a target; raise ChartgenError where they do not fit the schema."""
     chart = composed_chart("compose_interface", target)
     if misfits := check_values(chart, values):
         raise ChartgenError(misfits)
@@ -266,11 +254,7 @@ def estimate(target: Target, values: Values) -> Estimate:
 
 
 def speed_on(target: Target, values: Values) -> JobSpeed:
-    """Return the estimated speed of a job, or the reason why it has none.
-
-    Raises:
-        ChartgenError: A value does not fit the schema.
-    """
+    """Return a job's estimated speed, or why it has none; raise ChartgenError for values that do not fit the schema."""
     job = readable_job(target, values)
     if is_uneven(job):
         reason = "sizes of the layout do not divide each other; `chartgen check` reports them"

@@ -26,32 +26,22 @@ RUNS, TASKS = ("train", "test"), ("train", "data", "test")
 
 
 class Recompute(NamedTuple):
-    """What is computed again in the backward pass.
+    """What is computed again in the backward pass."""
 
-    Args:
-        granularity: none, selective (the attention's scores) or full (layers).
-        method: With full: uniform, units of `layers` layers; or block, `layers` layers of each chunk, the others never.
-        layers: See there.
-    """
-
-    granularity: str
+    granularity: str  # none, selective (the attention's scores) or full (layers)
+    # With full: uniform, units of `layers` layers; or block, `layers` layers of each chunk, the others never
     method: str = "uniform"
     layers: int = 1
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a program on a target's machines.
+    """One run of a program on a target's machines."""
 
-    Args:
-        values: The effective values: the chart's defaults with the user's over them; they fit the schema.
-        workload: The workload kind of its chart; empty = the target's own.
-        known: What functions with `once` have returned for it.
-    """
-
-    values: dict[str, Any]
+    values: dict[str, Any]  # the effective values: the chart's defaults with the user's over them; they fit the schema
     target: Target
-    workload: str = ""
+    workload: str = ""  # the workload kind of its chart; empty = the target's own
+    # What functions with `once` have returned for it
     known: dict[Callable[[Job], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property

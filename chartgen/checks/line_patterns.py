@@ -28,23 +28,14 @@ _parser = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_pa
 
 
 class LinePatterns(NamedTuple):
-    """Expressions that together read the line of a step.
-
-    Args:
-        expressions: All of them must be found in the line.
-        marker: A text that every such line contains.
-    """
+    """Expressions that must all be found in the line of a step, and a text that every such line contains."""
 
     expressions: tuple[re.Pattern[str], ...]
     marker: str
 
 
 def compile_lines(texts: Iterable[str]) -> LinePatterns:
-    """Compile the expressions for a step's line.
-
-    Raises:
-        ValueError: One is not accepted, or none has the group `step`.
-    """
+    """Compile the expressions for a step's line; raise ValueError if one is refused, or none has the group `step`."""
     compiled, runs = [], [""]
     for text in texts:
         tree = _parse(text)

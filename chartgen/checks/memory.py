@@ -33,24 +33,17 @@ _FUSED_LOSS = ("cross_entropy_loss_fusion", "cross_entropy_fusion_impl")
 
 
 class Memory(NamedTuple):
-    """Memory of the fullest GPU; all but the first field in bytes.
+    """Memory of the fullest GPU; all but the first field in bytes."""
 
-    Args:
-        parameters: Parameters on it: a pipeline stage's layers and one embedding, shared by its tensor parallel GPUs.
-        state: Weights, gradients and the optimizer's state of those parameters.
-        activations: Values that the first pipeline stage keeps for the backward pass.
-        logits: The output layer's results, on the last pipeline stage.
-        total: The fuller of the first and the last stage: logits count only where activations are fewer, except
-            without a pipeline, where one GPU has both.
-        least: The part of the total that the run keeps even if its program saves memory; the rest is the margin.
-    """
-
+    # Parameters on it: a pipeline stage's layers and one embedding, shared by its tensor parallel GPUs
     parameters: float
-    state: float
-    activations: float
-    logits: float
+    state: float  # weights, gradients and the optimizer's state of those parameters
+    activations: float  # values that the first pipeline stage keeps for the backward pass
+    logits: float  # the output layer's results, on the last pipeline stage
+    # The fuller of the first and the last stage: logits count only where activations are fewer, except without a
+    # pipeline, where one GPU has both
     total: float
-    least: float
+    least: float  # the part of the total that the run keeps even if its program saves memory; the rest is the margin
 
     def __str__(self) -> str:
         parts = f"{self.state / GB:.0f} state, {self.activations / GB:.0f} activations, {self.logits / GB:.0f} logits"
@@ -156,17 +149,11 @@ def _fused_loss(job: Job) -> bool:
 
 
 class Kept(NamedTuple):
-    """Bytes on a GPU.
+    """Bytes on a GPU."""
 
-    Args:
-        first: What the first stage keeps of all micro-batches under way.
-        last: The same of the last stage.
-        once: What exists only once, however many micro-batches there are.
-    """
-
-    first: float
-    last: float
-    once: float
+    first: float  # what the first stage keeps of all micro-batches under way
+    last: float  # the same of the last stage
+    once: float  # what exists only once, however many micro-batches there are
 
 
 def tokens(job: Job) -> float:

@@ -27,12 +27,7 @@ _SOURCE = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/theoretical_memory
 
 
 class Load(NamedTuple):
-    """A job's estimated memory and the capacity of its GPU.
-
-    Args:
-        memory: The estimated memory of the fullest GPU.
-        capacity: Bytes of the GPU that a program can use.
-    """
+    """A job's estimated memory on the fullest GPU, and the bytes of that GPU that a program can use."""
 
     memory: Memory
     capacity: float

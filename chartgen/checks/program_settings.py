@@ -20,12 +20,7 @@ _ARGUMENTS = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/arguments.py"
 
 
 def divisors(number: int, most: int | None = None) -> list[int]:
-    """Return the divisors of a number, smallest first.
-
-    Args:
-        number: The number, from 1 on.
-        most: The largest divisor that is wanted; None for all.
-    """
+    """Return the divisors of a number from 1 on, smallest first, up to the largest wanted; None for all."""
     small = [size for size in range(1, math.isqrt(number) + 1) if number % size == 0]
     found = small + [number // size for size in reversed(small) if size * size != number]
     return found if most is None else [size for size in found if size <= most]

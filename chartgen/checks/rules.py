@@ -34,11 +34,7 @@ def judge(job: Job) -> Iterator[tuple[ValuesRule, KeyProblem]]:
 
 
 def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
-    """Check the names and types in rules of users; chartgen's own are checked when its charts are built.
-
-    Raises:
-        ChartgenError: All of them at once.
-    """
+    """Raise ChartgenError with all wrong names and types in rules of users; chartgen's are checked in a build."""
     library, workload = job.target.library, job.workload_kind.folders
     parts = (*(launcher.path for launcher in job.target.launchers), *(each.path for each in job.target.fragments))
     if not job.target.policies and _are_builtin(library, (*workload, *parts)):

@@ -31,11 +31,7 @@ _MODELINE = re.compile(r"#\s*yaml-language-server:\s*\$schema=(?:\S*/)?charts/([
 
 
 def foreign_sites(origin: Composed, values: Values) -> Iterator[Finding]:
-    """Find the site files of other targets among a user's layers.
-
-    Args:
-        origin: The target whose chart gets the values.
-    """
+    """Find the site files of other targets than `origin`, the chart's own, among a user's layers."""
     own = {origin.name, f"{origin.name}-setup", f"{origin.name}-{origin.workload}"}
     for layer in values.layers:
         target = _target_of(layer.source) if isinstance(layer.source, Path) else ""

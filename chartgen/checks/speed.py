@@ -10,7 +10,7 @@ from typing import Any
 
 from chartgen.checks.job import Job, Recompute, once
 from chartgen.checks.memory import PROGRAMS
-from chartgen.data import prices
+from chartgen.data.gpus import list_price
 from chartgen.data.models import Architecture, find_architecture
 from chartgen.errors import Problem
 from chartgen.estimator import Estimate, Range, Run, estimate_run
@@ -26,30 +26,18 @@ _LONG_AGO = 12.0
 
 @dataclass(frozen=True)
 class JobSpeed:
-    """The estimated speed of a job on a target; without figures if none can be given.
-
-    Args:
-        machine_type: The machine type.
-        gpu: The GPU model.
-        gpus: GPUs of the run that train.
-        tokens_per_step: Tokens that one step trains.
-        estimate: The figures; None without any.
-        reason: Why it has none; empty otherwise.
-        price: The user's price of one GPU for an hour; None = not given.
-        spares: GPUs of its spare machines, which cost the same.
-        run: The run in the estimator's terms, or why no formula covers it.
-    """
+    """The estimated speed of a job on a target; without figures if none can be given."""
 
     target: str
-    machine_type: str
-    gpu: str
-    gpus: int
-    tokens_per_step: int
-    estimate: Estimate | None
-    reason: str = ""
-    price: float | None = None
-    run: Run | str = ""
-    spares: int = 0
+    machine_type: str  # the machine type
+    gpu: str  # the GPU model
+    gpus: int  # GPUs of the run that train
+    tokens_per_step: int  # tokens that one step trains
+    estimate: Estimate | None  # the figures; None without any
+    reason: str = ""  # why it has none; empty otherwise
+    price: float | None = None  # the user's price of one GPU for an hour; None = not given
+    run: Run | str = ""  # the run in the estimator's terms, or why no formula covers it
+    spares: int = 0  # GPUs of its spare machines, which cost the same
 
     @property
     def extra(self) -> str:
@@ -59,23 +47,14 @@ class JobSpeed:
 
 @dataclass(frozen=True)
 class Budget:
-    """What training on a number of tokens takes, if the run never stops.
+    """What training on a number of tokens takes, if the run never stops."""
 
-    Args:
-        tokens: The tokens.
-        days: Days.
-        gpu_hours: Hours of all GPUs together, those of spares too.
-        cost: The price of these hours; None without a price.
-        price: Price of one GPU for an hour; None if unknown.
-        price_source: Where a list price is from, and of which month; empty for the user's own.
-    """
-
-    tokens: float
-    days: Range
-    gpu_hours: Range
-    cost: Range | None
-    price: float | None
-    price_source: str = ""
+    tokens: float  # the tokens
+    days: Range  # days
+    gpu_hours: Range  # hours of all GPUs together, those of spares too
+    cost: Range | None  # the price of these hours; None without a price
+    price: float | None  # price of one GPU for an hour; None if unknown
+    price_source: str = ""  # where a list price is from, and of which month; empty for the user's own
 
 
 @once
@@ -107,7 +86,7 @@ def budget_of(speed: JobSpeed, tokens: float, price: float | None = None) -> Bud
         return None
     price = speed.price if price is None else price
     seconds = speed.estimate.step_seconds.times(tokens / speed.tokens_per_step)
-    listed = prices.list_price(speed.machine_type) if price is None else None
+    listed = list_price(speed.machine_type) if price is None else None
     rate = listed.price if listed else price
     hours = seconds.times((speed.gpus + speed.spares) / _HOUR)
     source = f"US dollars, list price of {listed.date}: {listed.source}" if listed else ""
@@ -125,7 +104,7 @@ def describe_speed(speed: JobSpeed, steps: int) -> str:
         unit = next((name for name, scale in scales.items() if budget.days.middle * scale >= 1), "minutes")
         text += f", {range_text(budget.days.times(scales[unit]))} {unit} for {steps:,} steps"
     if budget and budget.cost and budget.price:
-        listed = prices.list_price(speed.machine_type) if budget.price_source else None
+        listed = list_price(speed.machine_type) if budget.price_source else None
         source = f"list price of {listed.date}" if listed else "your price"
         text += f", {range_text(budget.cost)} at {budget.price:g} for a GPU and hour{speed.extra}, {source}"
     return text

@@ -33,17 +33,12 @@ _HARMLESS = re.compile(r"true|false|0|[1-9][0-9]{0,5}")
 
 
 class Scalar(NamedTuple):
-    """An unquoted key or value that does not stay text.
+    """An unquoted key or value that does not stay text."""
 
-    Args:
-        keys: Its key path; for a key, the last part is its spelling.
-        is_key: Whether it is a key of a map.
-    """
-
-    keys: Keys
+    keys: Keys  # its key path; for a key, the last part is its spelling
     text: str
     value: bool | int | float | None
-    is_key: bool = False
+    is_key: bool = False  # whether it is a key of a map
 
     @property
     def in_text(self) -> bool:

@@ -70,11 +70,7 @@ def _show(diagnoses: list[Diagnosis], output: str) -> None:
 
 
 def show_diagnoses(diagnoses: list[Diagnosis], *, err: bool = False) -> None:
-    """Print diagnoses as a table, each fix below its problem.
-
-    Args:
-        err: Print to stderr, apart from a command's result.
-    """
+    """Print diagnoses as a table, each fix below its problem; `err` prints to stderr, apart from a command's result."""
     from chartgen.masking import masked
 
     width = max((len(diagnosis.name) for diagnosis in diagnoses), default=0)

@@ -128,7 +128,7 @@ def _training(budget: Budget, speed: JobSpeed) -> Iterator[tuple[str, str]]:
 
     yield "training", f"{range_text(budget.days)} days, {range_text(budget.gpu_hours)} GPU hours{speed.extra}"
     if budget.cost is None:
-        from chartgen.data.prices import why_unpriced
+        from chartgen.data.gpus import why_unpriced
 
         yield "cost", f"no public price ({why_unpriced(speed.machine_type) or 'unknown'}): give yours with --price"
         return

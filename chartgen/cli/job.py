@@ -151,11 +151,7 @@ class GivenJob:
         return layers
 
     def chart(self, values: Values | None = None) -> Chart:
-        """Return the chart; that of a target has the launchers that the values name.
-
-        Args:
-            values: Other values than the given ones.
-        """
+        """Return the chart; that of a target has the launchers of `values`, or else of the given ones."""
         from chartgen.composer.presets import for_values
 
         # which launchers, not which values: that chart is the same for many
@@ -175,11 +171,7 @@ class GivenJob:
         return composed_chart(composer, choose(_load_target(self.target, self.library)), self.workload)
 
     def checked(self) -> tuple[Chart, Values]:
-        """Return the chart, and the values with the sizes that chartgen chooses.
-
-        Raises:
-            ChartgenError: The job cannot run.
-        """
+        """Return the chart, and the values with sizes that chartgen chooses; raise ChartgenError if it cannot run."""
         chart = self.chart()
         return chart, checked_values(chart, self.values)
 
@@ -195,16 +187,11 @@ class GivenJob:
 
 
 class JudgedValues(NamedTuple):
-    """Values that passed their checks, with numbers for the sizes that they leave to chartgen.
-
-    Args:
-        choice: What chartgen chose; empty for nothing.
-        findings: Warnings, and what was not checked.
-    """
+    """Values that passed their checks, with numbers for the sizes that they leave to chartgen."""
 
     values: Values
-    choice: str
-    findings: list[Finding]
+    choice: str  # what chartgen chose; empty for nothing
+    findings: list[Finding]  # warnings, and what was not checked
 
     def report(self) -> None:
         """Print what was chosen, and the warnings."""

@@ -98,11 +98,7 @@ def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
 
 
 def compose_sources(composed: Composed) -> dict[str, list[tuple[str, FragmentLine | None]]]:
-    """Return where the lines of a chart's templates come from: path in the chart -> each line and its source.
-
-    Raises:
-        ChartgenError: As `compose`.
-    """
+    """Return where a chart's templates come from: path in the chart -> each line and its source; raise as `compose`."""
     marks = LineMarks()
     composer = _Composer(composed.target, composed.workload, marks, setup=composed.setup)
     files = composer.setup_templates() if composed.setup else composer.run_templates()

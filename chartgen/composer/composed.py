@@ -35,11 +35,7 @@ def composed_chart(
 @overload
 def composed_chart(function: Literal["compose_setup"], target: Target, workload: str | None = None) -> Chart | None: ...
 def composed_chart(function: str, target: Target, workload: str | None = None) -> Chart | None:
-    """Return what a function of `assembly` composes.
-
-    Raises:
-        ChartgenError: As that function.
-    """
+    """Return what a function of `assembly` composes; raise its errors."""
     key = key_of_inputs(target, function, workload)
     row = read_cached("charts", key) if key else None
     if row is None:

@@ -38,11 +38,7 @@ def is_builtin(path: Path) -> bool:
 
 
 def source_text(path: Path) -> str:
-    """Read a file of a definition; chartgen's own do not change while it runs, and are read once.
-
-    Raises:
-        ChartgenError: As `read_text`.
-    """
+    """Read a file of a definition, as `read_text` does; chartgen's own stay the same while it runs: read once."""
     return _own_text(str(path)) if is_builtin(path) else read_text(path)
 
 
@@ -64,11 +60,7 @@ def read_definition(path: Path, kind: str) -> tuple[Document, dict[str, Any]]:
 
 
 def misfits(document: Document, data: Any, kind: str, at: Keys = ()) -> list[Problem]:
-    """Check a part of a user's file against its schema; chartgen's tests check its own.
-
-    Args:
-        at: The place of the part.
-    """
+    """Check a part of a user's file, at the place `at`, against its schema; chartgen's tests check its own."""
     if is_builtin(Path(document.path)):
         return []
     from chartgen.helm.schema import validate_schema

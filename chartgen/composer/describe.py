@@ -24,123 +24,70 @@ KINDS = ("target", "fragment", "launcher", "workload", "preset")
 
 @dataclass(frozen=True)
 class ValueFacts:
-    """One value.
+    """One value."""
 
-    Args:
-        key: Its dotted key.
-        default: Its default as JSON.
-        meaning: Its description.
-    """
-
-    key: str
-    default: str
-    meaning: str
+    key: str  # its dotted key
+    default: str  # its default as JSON
+    meaning: str  # its description
 
 
 @dataclass(frozen=True)
 class FragmentFacts:
-    """A fragment: what `fragment.yaml` states, its files, and its values and rules.
+    """A fragment: what `fragment.yaml` states, its files, and its values and rules."""
 
-    Args:
-        name: Its name.
-        description: Its description.
-        applies_to: `gpu` or `always`.
-        workloads: The workload kinds that it works with; empty for all.
-        provides: Capabilities that it provides, beside its own name.
-        requires: Fragments or capabilities that it requires.
-        conflicts: Fragments or capabilities that must not be listed beside it.
-        files: Its slots, and its objects in `manifests/` and `setup/`.
-        values: Its values.
-        rules: Ids of its rules.
-    """
-
-    name: str
-    description: str
-    applies_to: str
-    workloads: list[str]
-    provides: list[str]
-    requires: list[str]
-    conflicts: list[str]
-    files: list[str]
-    values: list[ValueFacts]
-    rules: list[str]
+    name: str  # its name
+    description: str  # its description
+    applies_to: str  # `gpu` or `always`
+    workloads: list[str]  # the workload kinds that it works with; empty for all
+    provides: list[str]  # capabilities that it provides, beside its own name
+    requires: list[str]  # fragments or capabilities that it requires
+    conflicts: list[str]  # fragments or capabilities that must not be listed beside it
+    files: list[str]  # its slots, and its objects in `manifests/` and `setup/`
+    values: list[ValueFacts]  # its values
+    rules: list[str]  # ids of its rules
 
 
 @dataclass(frozen=True)
 class LauncherFacts:
-    """A launcher: what `launcher.yaml` states, and its values and rules.
+    """A launcher: what `launcher.yaml` states, and its values and rules."""
 
-    Args:
-        name: Its name.
-        description: Its description.
-        task: train, data or test.
-        processes: gpu (one for each), workers or one.
-        image: Its default image.
-        program: Path of its program in the image.
-        precisions: The values of `precision` that it can train in.
-        values: Its values below `launchers.NAME`, beyond those that all launchers have.
-        rules: Ids of its rules.
-    """
-
-    name: str
-    description: str
-    task: str
-    processes: str
-    image: str
-    program: str
-    precisions: list[str]
-    values: list[ValueFacts]
-    rules: list[str]
+    name: str  # its name
+    description: str  # its description
+    task: str  # `train`, `data` or `test`
+    processes: str  # `gpu` (one for each), `workers` or `one`
+    image: str  # its default image
+    program: str  # path of its program in the image
+    precisions: list[str]  # the values of `precision` that it can train in
+    values: list[ValueFacts]  # its values below `launchers.NAME`, beyond those that all launchers have
+    rules: list[str]  # ids of its rules
 
 
 @dataclass(frozen=True)
 class WorkloadFacts:
-    """A workload kind: what `workload.yaml` states, and its files.
+    """A workload kind: what `workload.yaml` states, and its files."""
 
-    Args:
-        name: Its name.
-        description: Its description.
-        api: API version of its object.
-        kind: Kind of its object.
-        extends: The folder that it starts from; empty for none.
-        queues: Fragments of queues that it names; others list it.
-        controller: Its controller; empty where no command follows its runs.
-        pods: Paths to its pod templates, or to objects that have them.
-        finished: What its status has at a good end.
-        failed: What its status has after a failure.
-        suspend: Path to the field that suspends it.
-        files: Its files.
-    """
-
-    name: str
-    description: str
-    api: str
-    kind: str
-    extends: str
-    queues: list[str]
-    controller: str
-    pods: list[str]
-    finished: list[str]
-    failed: list[str]
-    suspend: str
-    files: list[str]
+    name: str  # its name
+    description: str  # its description
+    api: str  # API version of its object
+    kind: str  # kind of its object
+    extends: str  # the folder that it starts from; empty for none
+    queues: list[str]  # fragments of queues that it names; others list it
+    controller: str  # its controller; empty where no command follows its runs
+    pods: list[str]  # paths to its pod templates, or to objects that have them
+    finished: list[str]  # what its status has at a good end
+    failed: list[str]  # what its status has after a failure
+    suspend: str  # path to the field that suspends it
+    files: list[str]  # its files
 
 
 @dataclass(frozen=True)
 class PresetFacts:
-    """A preset.
+    """A preset."""
 
-    Args:
-        name: Its name.
-        description: The first sentence of its comments.
-        values: Its values; with a target those of the overlay above them.
-        overlays: The targets and launchers for which a folder has an overlay.
-    """
-
-    name: str
-    description: str
-    values: dict[str, Any]
-    overlays: list[str]
+    name: str  # its name
+    description: str  # the first sentence of its comments
+    values: dict[str, Any]  # its values; with a target those of the overlay above them
+    overlays: list[str]  # the targets and launchers for which a folder has an overlay
 
 
 def kinds_of(name: str, library: Library) -> list[str]:
@@ -156,11 +103,7 @@ def every_name(library: Library) -> list[str]:
 
 
 def describe_fragment(name: str, library: Library) -> FragmentFacts:
-    """Return the facts of a fragment.
-
-    Raises:
-        ChartgenError: Problems of its files.
-    """
+    """Return the facts of a fragment; raise ChartgenError for problems of its files."""
     fragment = load_fragment(library.find("fragment", name))
     files = [
         *sorted({slot.path.name for slot in fragment.slots.values()}),
@@ -182,11 +125,7 @@ def describe_fragment(name: str, library: Library) -> FragmentFacts:
 
 
 def describe_launcher(name: str, library: Library) -> LauncherFacts:
-    """Return the facts of a launcher.
-
-    Raises:
-        ChartgenError: Problems of its files.
-    """
+    """Return the facts of a launcher; raise ChartgenError for problems of its files."""
     launcher = load_launcher(library.find("launcher", name))
     return LauncherFacts(
         name=name,
@@ -202,11 +141,7 @@ def describe_launcher(name: str, library: Library) -> LauncherFacts:
 
 
 def describe_workload(name: str, library: Library) -> WorkloadFacts:
-    """Return the facts of a workload kind.
-
-    Raises:
-        ChartgenError: Problems of its files.
-    """
+    """Return the facts of a workload kind; raise ChartgenError for problems of its files."""
     found = load_workload(library.find("workload", name))
     run = run_kind({"apiVersion": found.api, "kind": found.kind})
     rows = run.pods if run else ()
@@ -230,11 +165,7 @@ def describe_workload(name: str, library: Library) -> WorkloadFacts:
 
 
 def describe_preset(name: str, library: Library, target: str = "") -> PresetFacts:
-    """Return the facts of a preset; with a target its values under those of the target's overlay.
-
-    Raises:
-        ChartgenError: A file is not YAML.
-    """
+    """Return the facts of a preset, with a target those of its overlay; raise ChartgenError for a file not in YAML."""
     files = preset_layers(name, target, library)
     return PresetFacts(name, preset_summary(files[0]), load_values(files).data, overlays(name, library))
 

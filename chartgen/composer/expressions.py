@@ -53,11 +53,7 @@ class ExpressionError(Exception):
 
 @lru_cache(maxsize=4096)
 def parse_expression(text: str) -> ast.expr:
-    """Return the syntax tree of an expression.
-
-    Raises:
-        ExpressionError: It is too long, no expression, or uses what rules may not.
-    """
+    """Return an expression's syntax tree; raise ExpressionError if it is too long, none, or uses what rules may not."""
     if len(text) > LONGEST:
         raise ExpressionError(f"is longer than {LONGEST} characters", hint="make several rules of it")
     if "\\" in text:

@@ -15,18 +15,12 @@ _NAMES = ("target", "preset")
 
 @dataclass(frozen=True)
 class FolderSettings:
-    """The content of a `chartgen.yaml`.
+    """The content of a `chartgen.yaml`."""
 
-    Args:
-        path: Folders with definitions.
-        target: Target of the runs.
-        values: Their values files.
-    """
-
-    path: tuple[Path, ...] = ()
-    target: str = ""
+    path: tuple[Path, ...] = ()  # folders with definitions
+    target: str = ""  # target of the runs
     preset: str = ""
-    values: tuple[Path, ...] = ()
+    values: tuple[Path, ...] = ()  # their values files
 
 
 def folder_settings() -> FolderSettings:

@@ -45,25 +45,20 @@ class Contract:
 
 @dataclass(frozen=True)
 class Fragment:
-    """One fragment after reading and checks; its other fields are the keys of fragment.yaml.
-
-    Args:
-        provides: Its own name too.
-        contract: None = no check.
-    """
+    """One fragment after reading and checks; its other fields are the keys of fragment.yaml."""
 
     name: str
     path: Path
     description: str
     sources: tuple[str, ...]
-    provides: frozenset[str] = frozenset()
+    provides: frozenset[str] = frozenset()  # its own name too
     requires: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     gpu_only: bool = False
     when: str = ""
     transport: str = ""
-    contract: Contract | None = None
+    contract: Contract | None = None  # None = no check
     privileges: dict[str, str] = field(default_factory=dict)
     sub_paths: tuple[str, ...] = ()
 
@@ -88,11 +83,7 @@ class Fragment:
 
 
 def load_fragment(path: Path) -> Fragment:
-    """Read a fragment's folder.
-
-    Raises:
-        ChartgenError: All problems of all its files at once.
-    """
+    """Read a fragment's folder; raise ChartgenError with all problems of all its files."""
     document, data = read_definition(path / "fragment.yaml", "fragment")
     fragment = record_of(
         Fragment,

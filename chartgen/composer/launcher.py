@@ -41,15 +41,11 @@ _NAMES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *FILES}
 
 @dataclass(frozen=True)
 class Launcher:
-    """One launcher after reading and checks; its other fields are the keys of launcher.yaml.
-
-    Args:
-        own_program: File name of the program in its folder; empty when the image has it.
-    """
+    """One launcher after reading and checks; its other fields are the keys of launcher.yaml."""
 
     name: str
     path: Path
-    own_program: str
+    own_program: str  # file name of the program in its folder; empty when the image has it
     description: str
     task: str
     processes: str
@@ -99,11 +95,7 @@ class Launcher:
 
 
 def load_launcher(path: Path) -> Launcher:
-    """Read a launcher's folder.
-
-    Raises:
-        ChartgenError: All problems of all its files at once.
-    """
+    """Read a launcher's folder; raise ChartgenError with all problems of all its files."""
     document, data = read_definition(path / "launcher.yaml", "launcher")
     programs = [name for name in PROGRAMS if (path / name).is_file()]
     _check_source(document, data, programs)
@@ -133,11 +125,7 @@ def _check_source(document: Document, data: dict[str, Any], programs: list[str])
 
 @lru_cache(maxsize=256)
 def check_part(text: str, path: Path) -> None:
-    """Check the text of one part; chartgen's tests check its own parts, because that is too slow for a build.
-
-    Raises:
-        ChartgenError: Unclosed blocks, or invalid YAML.
-    """
+    """Raise ChartgenError for unclosed blocks or invalid YAML in a part: tests check chartgen's, too slow in builds."""
     refuse(gotemplate.check_blocks(text, path))
     if path.suffix == ".yaml":
         load(gotemplate.mask(text), path, allow_duplicates=True)

@@ -30,39 +30,24 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
 
 
 class ListRow(NamedTuple):
-    """One row of a list.
+    """One row of a list."""
 
-    Args:
-        name: Its name.
-        description: Its description.
-        type: Shape of a slot, type of a fact.
-        fragment: Of a helper, the fragment that defines it.
-        example: Of a slot, a complete file.
-    """
-
-    name: str
-    description: str
-    type: str = ""
-    fragment: str = ""
-    example: str = ""
+    name: str  # its name
+    description: str  # its description
+    type: str = ""  # shape of a slot, type of a fact
+    fragment: str = ""  # of a helper, the fragment that defines it
+    example: str = ""  # of a slot, a complete file
 
 
 @dataclass(frozen=True)
 class MachineType:
-    """A machine type of a target.
+    """A machine type of a target."""
 
-    Args:
-        name: Its name, as `machineType` takes it.
-        gpu: Model of its GPUs, such as h100-80gb.
-        count: How many GPUs it has.
-        platform: The target's platform, such as gke.
-    """
-
-    name: str
-    gpu: str
-    count: str
+    name: str  # its name, as `machineType` takes it
+    gpu: str  # model of its GPUs, such as h100-80gb
+    count: str  # how many GPUs it has
     target: str
-    platform: str
+    platform: str  # the target's platform, such as gke
 
     def answers_to(self, word: str) -> bool:
         """Report whether a word names the machine, its GPU (h100 is an h100-80gb) or its platform."""

@@ -29,17 +29,12 @@ APPLY, CLIENT_SIDE = "chartgen/apply", "client-side"
 
 @dataclass(frozen=True)
 class Composed:
-    """A chart of a known target.
-
-    Args:
-        workload: The workload kind of its runs.
-        setup: Whether it is the setup chart.
-        by_annotation: Whether only its annotations report this, so that its files may have been changed since.
-    """
+    """A chart of a known target."""
 
     target: Target
-    workload: str
-    setup: bool = False
+    workload: str  # the workload kind of its runs
+    setup: bool = False  # whether it is the setup chart
+    # Whether only its annotations report this, so that its files may have been changed since
     by_annotation: bool = False
 
     @property
@@ -49,11 +44,7 @@ class Composed:
 
 
 class Unknown(NamedTuple):
-    """A chart of a target that is in no folder: chartgen cannot interpret its values.
-
-    Args:
-        setup: Whether it is the setup chart.
-    """
+    """A chart, or with `setup` a setup chart, of a target in no folder: chartgen cannot interpret its values."""
 
     name: str
     setup: bool = False

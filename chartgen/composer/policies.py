@@ -6,21 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from chartgen.composer.definition import read_definition
-from chartgen.composer.library import KINDS
+from chartgen.composer.library import KINDS, Library
 from chartgen.composer.slots import SLOTS
 from chartgen.errors import ChartgenError, Problem, refuse
 from chartgen.helm.schema import check_sound
-from chartgen.helm.yaml import dotted, require_map, values_text
+from chartgen.helm.yaml import Document, Keys, Plain, dotted, require_map, values_text
 from chartgen.visible import counted
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chartgen.composer.library import Library
-    from chartgen.helm.yaml import Document, Keys, Plain
 
 # The fields of `pod` and `container`, and their places below `pods` in the earlier form.
 _EARLIER: list[tuple[tuple[str, ...], tuple[str, str]]] = sorted(
@@ -34,12 +29,7 @@ _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """One policy after reading and checks.
-
-    Args:
-        name: Its file's name without `.yaml`.
-        data: Its content, by its keys.
-    """
+    """One policy after reading and checks: its file's name without `.yaml`, and its content by its keys."""
 
     name: str
     document: Document
@@ -60,11 +50,7 @@ class Policy:
 
 
 def load_policies(library: Library) -> tuple[Policy, ...]:
-    """Read the policies of all folders of a library.
-
-    Raises:
-        ChartgenError: All problems of a file, or two policies that want one thing differently.
-    """
+    """Read all policies of a library; raise ChartgenError with their problems, or if two contradict each other."""
     _refuse_unread(library)
     policies = tuple(_load(library.find("policy", name)) for name in library.own_names("policy"))
     wanted(policies)
@@ -291,11 +277,7 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
 
 @lru_cache(maxsize=256)
 def mirrored(image: str, mirrors: tuple[tuple[str, str], ...]) -> str:
-    """Return where an image comes from: an image without a registry is of Docker Hub.
-
-    Args:
-        mirrors: Pairs of a beginning and what replaces it.
-    """
+    """Return where an image comes from, by pairs of a beginning and its replacement; by default from Docker Hub."""
     # distribution/reference v0.6.0, normalize.go
     full = image
     if not re.match(r"([^/]*[.:][^/]*|localhost)/", image):

@@ -9,15 +9,13 @@ hostPath /dev/infiniband in program        a folder of the machine, mounted by t
 hostPath .Values.localDisk in program      the same, named by a value
 hostPath /opt/vendor/topo.xml in program   a vendor's file, which the mounts can only read
 
-kube-linter rejects some of them: a chart's configuration for it leaves out these checks, for the fragments' reasons.
+kube-linter rejects some of them: a chart's configuration for it leaves out these checks.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,25 +64,15 @@ _STATEFUL, _DISKS = "/mnt/stateful_partition", "/mnt/stateful_partition/kube-eph
 
 
 class Privilege(NamedTuple):
-    """One stated privilege.
+    """One stated privilege."""
 
-    Args:
-        name: `privileged`, `hostPath`, `hostNetwork`, a capability, ...
-        path: The folder of a hostPath, or the value with its name as `.Values.KEY`; empty for other privileges.
-        containers: The containers that use it; empty for the pod.
-    """
-
-    name: str
-    path: str = ""
-    containers: tuple[str, ...] = ()
+    name: str  # `privileged`, `hostPath`, `hostNetwork`, a capability, ...
+    path: str = ""  # the folder of a hostPath, or the value with its name as `.Values.KEY`; empty for other privileges
+    containers: tuple[str, ...] = ()  # the containers that use it; empty for the pod
 
 
 def read_privilege(text: str) -> Privilege:
-    """Read one privilege of a fragment.
-
-    Raises:
-        ValueError: It lacks a container or folder, or names a folder that no reason allows.
-    """
+    """Read one privilege of a fragment; raise ValueError if it lacks a container or folder, or has a bad folder."""
     match = _FORM.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not a privilege")
@@ -100,11 +88,7 @@ def read_privilege(text: str) -> Privilege:
 
 
 def read_privileges(document: Document, meta: Mapping[str, Any]) -> dict[str, str]:
-    """Return the stated privileges of a definition, each with its reason.
-
-    Raises:
-        ChartgenError: All that are none, each with its place.
-    """
+    """Return a definition's stated privileges with reasons; raise ChartgenError with the places of invalid ones."""
     stated: dict[str, str] = meta.get("privileges", {})
     problems = []
     for text in stated:
@@ -224,28 +208,15 @@ REJECTING = {
 }
 
 
-def kube_linter_exceptions(stated: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return the kube-linter checks that do not apply to a chart.
-
-    Args:
-        stated: The privileges of each of its fragments, with the reasons.
-
-    Returns:
-        Name of the check -> the reasons of all fragments that need it, sorted by name.
-    """
-    found: dict[str, list[str]] = {}
-    for privileges in stated:
-        for privilege, reason in privileges.items():
-            for check in REJECTING.get(read_privilege(privilege).name, ()):
-                found.setdefault(check, []).append(reason)
-    return {check: "; ".join(dict.fromkeys(found[check])) for check in sorted(found)}
-
-
-_comment = lru_cache(256)(partial(textwrap.fill, width=150, initial_indent="    # ", subsequent_indent="    # "))
-
-
 def kube_linter_config(stated: Iterable[Mapping[str, str]]) -> str:
-    """Return kube-linter's configuration file with these exceptions, each with its reason."""
-    left_out = {"job-ttl-seconds-after-finished": WITHOUT_TTL, **kube_linter_exceptions(stated)}
-    lines = [f"{_comment(reason)}\n    - {check}\n" for check, reason in left_out.items()]
-    return "# For `kube-linter lint .` in this folder.\nchecks:\n  exclude:\n" + "".join(lines)
+    """Return kube-linter's configuration file, without the checks that reject what a chart's fragments state."""
+    names = {read_privilege(privilege).name for privileges in stated for privilege in privileges}
+    excluded = sorted({check for name in names for check in REJECTING.get(name, ())})
+    head = f"""\
+# For `kube-linter lint .` in this folder; FRAGMENTS.md has the reasons of the privileges.
+checks:
+  exclude:
+    # {WITHOUT_TTL}
+    - job-ttl-seconds-after-finished
+"""
+    return head + "".join(f"    - {check}\n" for check in excluded)

@@ -52,24 +52,15 @@ _SPECIAL = re.compile(r"[{\x00-\x1f\x7f-\x9f]")
 
 
 class Term(NamedTuple):
-    """A part of an expression in a template.
-
-    Args:
-        kind: A key of `_KINDS`.
-        schema: The JSON Schema of a value; empty for what is calculated.
-        least: The least that a number can be; None = not known.
-        null: Whether it may be null.
-        raw: Whether it is still as Helm read it: a number may be of any of Go's types.
-        exact: Whether it is a boolean, and nothing else that is true or false.
-    """
+    """A part of an expression in a template."""
 
     text: str
-    kind: str
-    schema: Mapping[str, Any]
-    least: int | None = None
-    null: bool = False
-    raw: bool = False
-    exact: bool = False
+    kind: str  # a key of `_KINDS`
+    schema: Mapping[str, Any]  # the JSON Schema of a value; empty for what is calculated
+    least: int | None = None  # the least that a number can be; None = not known
+    null: bool = False  # whether it may be null
+    raw: bool = False  # whether it is still as Helm read it: a number may be of any of Go's types
+    exact: bool = False  # whether it is a boolean, and nothing else that is true or false
 
     @property
     def number(self) -> str:
@@ -137,11 +128,7 @@ class Translator:
         return term.text
 
     def check_key(self, text: str) -> None:
-        """Check that the chart has a value of a dotted key; a key with an expression is left alone.
-
-        Raises:
-            ExpressionError: It has none.
-        """
+        """Raise ExpressionError if the chart has no value of a dotted key; one with an expression is left alone."""
         schema = self.schema
         for step in () if "{" in text else text.split("."):
             known, schema = schema.get("properties", ()), self._below(schema, step)
@@ -158,11 +145,7 @@ class Translator:
         )
 
     def term(self, node: ast.expr) -> Term:
-        """Translate an expression.
-
-        Raises:
-            ExpressionError: An unknown name, or types that do not fit.
-        """
+        """Translate an expression; raise ExpressionError for an unknown name, or types that do not fit."""
         return self._translators[type(node)](node)
 
     @cached_property

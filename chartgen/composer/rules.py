@@ -28,16 +28,10 @@ _SHARED = ("meaning", "source", "tasks", "about", "severity")
 # By identity, since files are read once: what is computed of rules is cached by them.
 @dataclass(frozen=True, eq=False)
 class ValuesRule:
-    """One rule; its other fields are the keys of rules.yaml.
+    """One rule; its other fields are the keys of rules.yaml."""
 
-    Args:
-        document: The file that it is from.
-        at: Its place in that file.
-        launcher: The launcher that it belongs to; empty for all.
-    """
-
-    document: Document
-    at: Keys
+    document: Document  # the file that it is from
+    at: Keys  # its place in that file
     id: str
     require: str
     key: str
@@ -51,7 +45,7 @@ class ValuesRule:
     each: str = ""
     when: str = ""
     also: tuple[str, ...] = ()
-    launcher: str = ""
+    launcher: str = ""  # the launcher that it belongs to; empty for all
 
     def texts(self) -> Iterator[tuple[Keys, str]]:
         """Yield the texts with expressions in braces, each with its place in the rule."""
@@ -135,11 +129,7 @@ def _read(path: Path, launcher: str, tasks: tuple[str, ...], _state: tuple[int, 
 
 @lru_cache(maxsize=64)
 def policy_rules(policy: Policy) -> tuple[ValuesRule, ...]:
-    """Return the rules of a policy, each of which names it.
-
-    Raises:
-        ChartgenError: As `read_rules`.
-    """
+    """Return the rules of a policy, each of which names it; raise the errors of `read_rules`."""
     rows = [(at, _named(row, policy.name)) for at, row in rule_rows(policy)]
     return _rules(policy.document, rows, "", TASKS)
 

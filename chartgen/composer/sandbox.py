@@ -18,11 +18,7 @@ _KNOWN = frozenset((*_DATA, *_VIEWS, LoopContext, StrictUndefined))
 
 
 def checked(found: Any) -> Any:
-    """Return plain data.
-
-    Raises:
-        SecurityError: It is anything else: a function, a file, an object of Python.
-    """
+    """Return plain data; raise SecurityError for a function, a file, an object of Python."""
     if type(found) not in _KNOWN:
         raise SecurityError(f"{type(found).__name__} is not text, a number, a list or a map")
     return found

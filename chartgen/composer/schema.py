@@ -219,20 +219,12 @@ class _SchemaLayout:
 
 
 def read_schema(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file.
-
-    Raises:
-        ChartgenError: It is not JSON, or not an object.
-    """
+    """Read a JSON object from a file; raise ChartgenError for anything else."""
     return _parse(source_text(path), path)
 
 
 def launcher_schema(path: Path) -> dict[str, Any]:
-    """Read the schema of a launcher's values, also in the earlier form: the map of their schemas alone.
-
-    Raises:
-        ChartgenError: As `read_schema`.
-    """
+    """Read the schema of a launcher's values, as `read_schema`; in the earlier form, the map of their schemas alone."""
     schema = read_schema(path)
     return schema if isinstance(schema.get("properties"), dict) else {"properties": schema}
 

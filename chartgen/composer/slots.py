@@ -21,23 +21,15 @@ from chartgen.helm.yaml import Document, Plain, load, type_name
 
 
 class SlotKind(NamedTuple):
-    """One slot.
+    """One slot."""
 
-    Args:
-        shape: Its content: `list`, `map`, `shell` or `template`.
-        meaning: What it fills.
-        key: The key that identifies list items.
-        keys: The keys of an item; empty = all that Kubernetes knows, which lint checks where they are rendered.
-        file: The file of a fragment that has it as a field; empty = the file of the slot's own name.
-        field: The field, its keys with dots between them.
-    """
-
-    shape: str
-    meaning: str
-    key: str = ""
+    shape: str  # its content: `list`, `map`, `shell` or `template`
+    meaning: str  # what it fills
+    key: str = ""  # the key that identifies list items
+    # The keys of an item; empty = all that Kubernetes knows, which lint checks where they are rendered
     keys: tuple[str, ...] = ()
-    file: str = ""
-    field: str = ""
+    file: str = ""  # the file of a fragment that has it as a field; empty = the file of the slot's own name
+    field: str = ""  # the field, its keys with dots between them
 
     @property
     def label(self) -> str:
@@ -55,38 +47,24 @@ def slot_example(slot: str) -> str:
 
 
 class Segment(NamedTuple):
-    """A part of a slot file that is kept or dropped as a whole: an item, or a Go block with all its items.
+    """A part of a slot file that is kept or dropped as a whole: an item, or a Go block with all its items."""
 
-    Args:
-        text: Its lines, ending in a newline.
-        line: 1-based line of its start.
-        keys: (identity, line) of each item whose identity is known before Helm runs.
-        always: Whether it is an item outside of any Go block.
-        meaning: Its definition, equal for equal definitions: data, or the text if only Helm knows the data.
-    """
-
-    text: str
-    line: int
-    keys: tuple[tuple[str, int], ...]
-    always: bool
-    meaning: Plain
+    text: str  # its lines, ending in a newline
+    line: int  # 1-based line of its start
+    keys: tuple[tuple[str, int], ...]  # (identity, line) of each item whose identity is known before Helm runs
+    always: bool  # whether it is an item outside of any Go block
+    meaning: Plain  # its definition, equal for equal definitions: data, or the text if only Helm knows the data
 
 
 class SlotText(NamedTuple):
-    """One slot of one fragment, parsed.
-
-    Args:
-        path: Its file.
-        gpu_only: Whether the fragment applies only to pods that use GPUs.
-        column: Number of columns before its items in the file.
-    """
+    """One slot of one fragment, parsed."""
 
     slot: str
     fragment: str
-    path: Path
+    path: Path  # its file
     segments: tuple[Segment, ...]
-    gpu_only: bool
-    column: int = 0
+    gpu_only: bool  # whether the fragment applies only to pods that use GPUs
+    column: int = 0  # number of columns before its items in the file
 
 
 @lru_cache(maxsize=1024)

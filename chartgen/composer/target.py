@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine type; its other fields are the keys of a target's file.
-
-    Args:
-        described: The GPU by the target's own row; None for a model that chartgen knows.
-    """
+    """One machine type; its other fields are the keys of a target's file."""
 
     name: str
     gpus: int
@@ -39,7 +35,7 @@ class Machine:
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[dict[str, str]] = field(default_factory=list)
     fabric: dict[str, Any] = field(default_factory=dict)
-    described: Gpu | None = None
+    described: Gpu | None = None  # the GPU by the target's own row; None for a model that chartgen knows
 
     @property
     def model(self) -> Gpu | None:
@@ -234,11 +230,7 @@ def _whole(paths: Sequence[Path]) -> tuple[Document, dict[str, Any]]:
 
 
 def of_kind(target: Target, kind: str) -> Target:
-    """Return a target with the fragments and launchers of its lists that are for a workload kind.
-
-    Raises:
-        ChartgenError: The target has no launcher for the kind.
-    """
+    """Return a target with what its lists have for a workload kind; raise ChartgenError without a launcher for it."""
     found = target if kind == target.kind else replace(target, kind=kind)
     wanted = [launcher for launcher in target.every_launcher if launcher.name in target.chosen or not target.chosen]
     if found.launchers and _has_program(found.launchers) == _has_program(wanted):
@@ -315,11 +307,7 @@ def _check_same_as(document: Document, launchers: tuple[Launcher, ...]) -> None:
 
 
 def _own_gpus(document: Document, meta: dict[str, Any]) -> dict[str, Gpu]:
-    """Return the GPU models that a target describes, by name.
-
-    Raises:
-        ChartgenError: A machine names another model, or a model has two descriptions.
-    """
+    """Return a target's own GPU models by name; raise ChartgenError for another one, or one that is there twice."""
     from chartgen.data.gpus import all_gpus, gpu_of
 
     own = {model: gpu_of(model, row) for model, row in meta.get("gpus", {}).items()}

@@ -28,18 +28,12 @@ _DESCRIBED = re.compile(
 
 
 class Part(NamedTuple):
-    """One of the values files that are joined into a chart's values.yaml.
-
-    Args:
-        source: Its text as written, for line numbers in messages.
-        text: Its text with the composer's tags filled in.
-        schema: Its schema; None for that of the file beside it.
-    """
+    """One of the values files that are joined into a chart's values.yaml."""
 
     path: Path
-    source: str
-    text: str
-    schema: dict[str, Any] | None = None
+    source: str  # its text as written, for line numbers in messages
+    text: str  # its text with the composer's tags filled in
+    schema: dict[str, Any] | None = None  # its schema; None for that of the file beside it
 
     @property
     def document(self) -> Document:
@@ -176,11 +170,7 @@ class ValueRow(NamedTuple):
 
 
 def value_rows(text: str, document: Document) -> Iterator[ValueRow]:
-    """Yield all values of a values file in its own order.
-
-    Args:
-        document: The same file, parsed.
-    """
+    """Yield all values of a values file, also given parsed, in its own order."""
     lines = text.split("\n")
     for keys, value, line in document.leaves():
         yield ValueRow(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)

@@ -13,14 +13,10 @@ from chartgen.composer.privileges import read_privileges
 
 @dataclass(frozen=True)
 class Workload:
-    """One workload kind after reading and checks; its other fields are the keys of workload.yaml.
-
-    Args:
-        path: Its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`.
-    """
+    """One workload kind after reading and checks; its other fields are the keys of workload.yaml."""
 
     name: str
-    path: Path
+    path: Path  # its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`
     description: str
     container: str
     api: str
@@ -43,10 +39,6 @@ class Workload:
 
 
 def load_workload(path: Path) -> Workload:
-    """Read a workload kind's folder.
-
-    Raises:
-        ChartgenError: All problems of its definition at once.
-    """
+    """Read a workload kind's folder; raise ChartgenError with all problems of its definition."""
     document, data = read_definition(path / "workload.yaml", "workload")
     return record_of(Workload, data, name=path.name, path=path, privileges=read_privileges(document, data))

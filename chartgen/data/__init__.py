@@ -16,11 +16,7 @@ _READERS = (DATA.parent / "helm" / "yaml.py", DATA.parent / "helm" / "yaml_nodes
 
 @cache
 def read_table(name: str) -> dict[str, Any]:
-    """Read one of these tables: as JSON from the user's cache, or else as YAML, which takes ten times as long.
-
-    Raises:
-        ChartgenError: It is not a map in YAML.
-    """
+    """Read a table, else ChartgenError: as JSON from the user's cache, or as YAML, which takes ten times as long."""
     text, *readers = map(read_text, (DATA / name, *_READERS))
     key = sha256("\0".join((text, *readers)).encode()).hexdigest()
     table: dict[str, Any] | None = read_cached("tables", key)

@@ -34,11 +34,7 @@ def _floor(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def queue_needs(workload: str, *, claims: bool) -> list[str]:
-    """Return the settings that Kueue's configuration needs for runs of a chart, one sentence each.
-
-    Args:
-        claims: Whether its pods may claim devices.
-    """
+    """Return what Kueue's configuration needs for runs of a chart, whose pods may claim devices; a sentence each."""
     where = "of ConfigMap kueue-manager-config"
     needs = [
         f"{row['of']} {row['from']} and newer let a {row['kind']} pass the queue by unless"

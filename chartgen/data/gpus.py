@@ -1,4 +1,4 @@
-"""GPU models: their memory, speed and number formats, from data/gpus.yaml, with the source of each row."""
+"""GPU models: memory, speed and number formats of data/gpus.yaml, list prices of data/prices.yaml, with sources."""
 
 from __future__ import annotations
 
@@ -10,25 +10,15 @@ from chartgen.data import read_table
 
 
 class Gpu(NamedTuple):
-    """One GPU model.
+    """One GPU model."""
 
-    Args:
-        model: Its name in targets, such as h100-80gb.
-        memory: GB (10^9 bytes) that a program can use.
-        tflops: Peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4.
-        compute_capability: CUDA compute capability, such as 9.0.
-        nvlink: Number of GPUs that NVLink connects; 1 = none.
-        precisions: Values of `precision` that it supports for training.
-        sources: Sources of the numbers.
-    """
-
-    model: str
-    memory: float
-    tflops: Mapping[str, float]
-    compute_capability: str
-    nvlink: int
-    precisions: tuple[str, ...]
-    sources: tuple[str, ...]
+    model: str  # its name in targets, such as h100-80gb
+    memory: float  # GB (10^9 bytes) that a program can use
+    tflops: Mapping[str, float]  # peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4
+    compute_capability: str  # CUDA compute capability, such as 9.0
+    nvlink: int  # number of GPUs that NVLink connects; 1 = none
+    precisions: tuple[str, ...]  # values of `precision` that it supports for training
+    sources: tuple[str, ...]  # sources of the numbers
 
 
 def find_gpu(model: str) -> Gpu | None:
@@ -52,4 +42,25 @@ def gpu_of(model: str, row: dict[str, Any]) -> Gpu:
         nvlink=row["nvlink"],
         precisions=tuple(row["precisions"]),
         sources=tuple(row["sources"]),
+    )
+
+
+class ListPrice(NamedTuple):
+    """A list price."""
+
+    price: float  # US dollars of one GPU for an hour, on demand
+    date: str  # year and month
+    source: str
+
+
+def list_price(machine: str) -> ListPrice | None:
+    """Return the list price of a machine type's GPU; None where no public page is known."""
+    row = read_table("prices.yaml")["prices"].get(machine)
+    return ListPrice(float(row["price"]), str(row["date"]), row["source"]) if row else None
+
+
+def why_unpriced(machine: str) -> str:
+    """Return why a machine type has no list price; empty where it has one, or is not listed."""
+    return next(
+        (reason for reason, machines in read_table("prices.yaml")["unpriced"].items() if machine in machines), ""
     )

@@ -11,21 +11,13 @@ from chartgen.data import read_table
 
 
 class Matrix(NamedTuple):
-    """A weight matrix of all layers of one kind.
+    """A weight matrix of all layers of one kind."""
 
-    Args:
-        rows: Size of its input.
-        columns: Size of its output.
-        layers: Layers that have it.
-        copies: Such matrices of a layer: one for each expert.
-        active: Those of them that a token passes through.
-    """
-
-    rows: int
-    columns: int
-    layers: int
-    copies: int = 1
-    active: int = 1
+    rows: int  # size of its input
+    columns: int  # size of its output
+    layers: int  # layers that have it
+    copies: int = 1  # such matrices of a layer: one for each expert
+    active: int = 1  # those of them that a token passes through
 
     @property
     def parameters(self) -> int:

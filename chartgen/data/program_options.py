@@ -10,14 +10,10 @@ from chartgen.data.compatibility import version, within
 
 
 class Options(NamedTuple):
-    """The options of one program.
+    """The options of one program."""
 
-    Args:
-        releases: The known releases of nvidia/nemo, oldest first.
-        spans: Maps of `names`, a text, with the first release that has them and the first that does not.
-    """
-
-    releases: tuple[str, ...]
+    releases: tuple[str, ...]  # the known releases of nvidia/nemo, oldest first
+    # Maps of `names`, a text, with the first release that has them and the first that does not
     spans: tuple[dict[str, str], ...]
 
     def for_release(self, release: str) -> frozenset[str]:

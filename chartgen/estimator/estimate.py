@@ -21,17 +21,11 @@ _FIRST = (25, 9)
 
 @dataclass(frozen=True)
 class Range:
-    """A figure within which 80 % of the measured runs are.
+    """A figure within which 80 % of the measured runs are."""
 
-    Args:
-        low: The least.
-        middle: The most likely.
-        high: The most.
-    """
-
-    low: float
-    middle: float
-    high: float
+    low: float  # the least
+    middle: float  # the most likely
+    high: float  # the most
 
     def times(self, factor: float) -> Range:
         """Return the range in another unit."""

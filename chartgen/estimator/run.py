@@ -10,80 +10,46 @@ from chartgen.data.models import Architecture
 
 @dataclass(frozen=True)
 class Hardware:
-    """The GPUs of a run and what joins them.
+    """The GPUs of a run and what joins them."""
 
-    Args:
-        gpu: The GPU model, such as h100-80gb.
-        tflops: Peak of matrix products by number format: bf16, fp8, fp4.
-        domain: GPUs that NVLink joins.
-        memory: GB/s of a GPU's memory.
-        nvlink: GB/s of NVLink, one GPU and direction.
-        network: GB/s between NVLink domains, one GPU and direction.
-        sustained: What the GPU keeps of its peak, beside others of its family.
-        family: The constant that its speed depends on; empty for none.
-        separate: Whether an x86 host launches its kernels.
-        fused: Whether recipes fuse experts on it.
-        measured: Speed of matrix products by number format, beside the usual one, and of launches, where measured.
-    """
-
-    gpu: str
-    tflops: Mapping[str, float]
-    domain: int
-    memory: float
-    nvlink: float
-    network: float
-    sustained: float = 1.0
-    family: str = ""
-    separate: int = 0
-    fused: int = 0
+    gpu: str  # the GPU model, such as h100-80gb
+    tflops: Mapping[str, float]  # peak of matrix products by number format: bf16, fp8, fp4
+    domain: int  # GPUs that NVLink joins
+    memory: float  # GB/s of a GPU's memory
+    nvlink: float  # GB/s of NVLink, one GPU and direction
+    network: float  # GB/s between NVLink domains, one GPU and direction
+    sustained: float = 1.0  # what the GPU keeps of its peak, beside others of its family
+    family: str = ""  # the constant that its speed depends on; empty for none
+    separate: int = 0  # whether an x86 host launches its kernels
+    fused: int = 0  # whether recipes fuse experts on it
+    # Speed of matrix products by number format, beside the usual one, and of launches, where measured
     measured: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training run; parallel sizes as in Megatron's options.
-
-    Args:
-        gpus: Number of GPUs.
-        precision: Number format of matrix products: bf16, fp8, mxfp8, nvfp4.
-        sequence: Tokens of a sample.
-        global_batch: Samples of a step.
-        micro_batch: Samples that a GPU handles at a time.
-        tensor: Tensor parallel size.
-        pipeline: Pipeline parallel size.
-        virtual: Chunks of layers of each stage.
-        context: Context parallel size.
-        expert: Expert parallel size.
-        expert_tensor: GPUs that share one expert.
-        sharded: Whether the parameters are sharded and gathered for use (FSDP).
-        recomputed: Share of the layers that the backward pass computes again.
-        modules: Modules of each layer that it computes again beside them, by Megatron's names.
-        software: Months since NeMo's container 25.09.
-        drops: Whether experts take a fixed number of tokens and drop the rest.
-        adapters: Whether adapters train and the model does not (LoRA).
-        light: Whether gradients and the optimizer's moments have 16 bits.
-    """
+    """One training run; parallel sizes as in Megatron's options."""
 
     model: Architecture
     hardware: Hardware
-    gpus: int
-    precision: str
-    sequence: int
-    global_batch: int
-    micro_batch: int = 1
-    tensor: int = 1
-    pipeline: int = 1
-    virtual: int = 1
-    context: int = 1
-    expert: int = 1
-    expert_tensor: int = 1
-    sharded: bool = False
-    recomputed: float = 0.0
-    modules: Collection[str] = ()
-    software: float = 0.0
-    drops: bool = False
-    adapters: bool = False
-    light: bool = False
+    gpus: int  # number of GPUs
+    precision: str  # number format of matrix products: bf16, fp8, mxfp8, nvfp4
+    sequence: int  # tokens of a sample
+    global_batch: int  # samples of a step
+    micro_batch: int = 1  # samples that a GPU handles at a time
+    tensor: int = 1  # tensor parallel size
+    pipeline: int = 1  # pipeline parallel size
+    virtual: int = 1  # chunks of layers of each stage
+    context: int = 1  # context parallel size
+    expert: int = 1  # expert parallel size
+    expert_tensor: int = 1  # GPUs that share one expert
+    sharded: bool = False  # whether the parameters are sharded and gathered for use (FSDP)
+    recomputed: float = 0.0  # share of the layers that the backward pass computes again
+    modules: Collection[str] = ()  # modules of each layer that it computes again beside them, by Megatron's names
+    software: float = 0.0  # months since NeMo's container 25.09
+    drops: bool = False  # whether experts take a fixed number of tokens and drop the rest
+    adapters: bool = False  # whether adapters train and the model does not (LoRA)
+    light: bool = False  # whether gradients and the optimizer's moments have 16 bits
 
     @property
     def data(self) -> float:

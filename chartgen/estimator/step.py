@@ -33,19 +33,12 @@ _FUSED_SINCE = 9
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of one step, by their use.
+    """Seconds of one step, by their use."""
 
-    Args:
-        compute: Matrix products, attention, and what else moves through the GPU's memory.
-        exposed_communication: What no other work hides of transfers between GPUs.
-        bubble: Waiting of a pipeline's stages for the first and the last micro-batch.
-        other: Launches that the GPU waits for, the optimizer, and the rest.
-    """
-
-    compute: float
-    exposed_communication: float
-    bubble: float
-    other: float
+    compute: float  # matrix products, attention, and what else moves through the GPU's memory
+    exposed_communication: float  # what no other work hides of transfers between GPUs
+    bubble: float  # waiting of a pipeline's stages for the first and the last micro-batch
+    other: float  # launches that the GPU waits for, the optimizer, and the rest
 
     @property
     def seconds(self) -> float:

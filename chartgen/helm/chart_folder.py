@@ -134,21 +134,13 @@ def read_folder(path: Path, *, links_out: bool = False) -> ChartFolder:
 
 
 def ignored_by(chart: Path, root: Path | None = None) -> Ignored:
-    """Return the files that a chart's folder excludes.
-
-    Args:
-        root: The resolved folder that links must not leave; None when they may.
-    """
+    """Return the files that a chart's folder excludes; links must not leave `root`, a resolved folder, if given."""
     file = chart / _HELMIGNORE
     return Ignored(_text(file.read_bytes()) or "" if file.is_file() and not file_fault(file, root) else "")
 
 
 def file_fault(file: Path, root: Path | None) -> tuple[str, str] | None:
-    """Return the fault of a file or link and its fix; None when Helm may read it.
-
-    Args:
-        root: The resolved folder that links must not leave; None when they may.
-    """
+    """Return why Helm cannot read a file, or a link out of `root`, a resolved folder, and its fix; None if it can."""
     if file.is_symlink():
         real = Path(os.path.realpath(file))
         if not real.exists():
@@ -178,16 +170,11 @@ _DEFAULTS = "templates/.?*"
 
 @dataclass(frozen=True)
 class Pattern:
-    """A line of the file.
+    """A line of the file."""
 
-    Args:
-        parts: The patterns of the path's parts; of its last part when the line has no slash.
-        negate: Whether it ignores paths that it does not match.
-    """
-
-    parts: tuple[re.Pattern[str], ...]
+    parts: tuple[re.Pattern[str], ...]  # the patterns of the path's parts; of its last part when the line has no slash
     whole: bool
-    negate: bool
+    negate: bool  # whether it ignores paths that it does not match
     folders: bool
 
     def matches(self, path: str) -> bool:
@@ -197,22 +184,14 @@ class Pattern:
 
 
 class Ignored:
-    """The files that a chart excludes.
-
-    Args:
-        text: The text of its `.helmignore`; empty when the file is missing. Lines that Helm rejects are skipped.
-    """
+    """The files that a chart excludes, by its `.helmignore`'s text, if any; lines that Helm rejects are skipped."""
 
     def __init__(self, text: str) -> None:
         lines = [*text.removeprefix("\ufeff").split("\n"), _DEFAULTS]
         self.patterns = [pattern for line in lines if (pattern := _pattern(line.strip()))]
 
     def __call__(self, path: str, *, folder: bool = False) -> bool:
-        """Report whether a file, or a folder with its content, is excluded.
-
-        Args:
-            path: The path relative to the chart, with slashes.
-        """
+        """Report whether a file, or a folder with its content, is excluded; its path in the chart has slashes."""
         for pattern in self.patterns:
             if pattern.negate:
                 if (pattern.folders and not folder) or not pattern.matches(path):

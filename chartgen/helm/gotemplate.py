@@ -23,17 +23,13 @@ _SILENT = _OPENERS | {"else", "end", "template", "break", "continue"}
 
 
 class Action(NamedTuple):
-    """One `{{ ... }}` or `<% ... %>` of a text: itself, its offset, and its line and column, counted from 1.
-
-    Args:
-        word: `if`, `range`, `else`, `end`, ... for control actions, `""` for printing actions.
-    """
+    """One `{{ ... }}` or `<% ... %>` of a text: itself, its offset, and its line and column, counted from 1."""
 
     text: str
     start: int
     line: int
     column: int
-    word: str
+    word: str  # `if`, `range`, `else`, `end`, ... for control actions, `""` for printing actions.
 
 
 @lru_cache(maxsize=8)  # several functions ask for those of one text

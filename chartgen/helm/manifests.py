@@ -29,17 +29,11 @@ _SOURCE = re.compile(r"^# Source: (\S+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Manifest:
-    """One rendered object.
+    """One rendered object."""
 
-    Args:
-        source: The template that made it, `<chart>/templates/<file>`; empty when Helm does not report it.
-        document: Its YAML, with positions.
-        text: Its YAML as Helm printed it, comments included; positions count from its first line.
-    """
-
-    source: str
-    document: Document
-    text: str = ""
+    source: str  # the template that made it, `<chart>/templates/<file>`; empty when Helm does not report it
+    document: Document  # its YAML, with positions
+    text: str = ""  # its YAML as Helm printed it, comments included; positions count from its first line
 
     @property
     def template(self) -> str:

@@ -49,11 +49,7 @@ _NOISE = re.compile(r"^(level=|Use --debug flag|WARNING: |I\d{4} |W\d{4} |coales
 
 
 class HelmError(ChartgenError):
-    """Helm failed; the problems contain the useful lines of its output.
-
-    Args:
-        stdout: Helm's standard output, which `helm lint` reports to.
-    """
+    """Helm failed: the problems are the useful lines of its output; `stdout` is where `helm lint` reports."""
 
     def __init__(self, stderr: str, stdout: str = "") -> None:
         self.stderr, self.stdout = stderr, stdout
@@ -137,16 +133,12 @@ _ALONE |= {f"{what}_PROXY": "http://127.0.0.1:0" for what in ("HTTP", "HTTPS")}
 
 @dataclass(frozen=True)
 class Helm:
-    """A Helm program of a known version, and its cluster.
-
-    Args:
-        version: Major, minor and patch; a build without release flags does not report a patch, which counts as 0.
-        kubeconfig: The kubeconfig file; None for Helm's own choice.
-    """
+    """A Helm program of a known version, and its cluster."""
 
     executable: Path
+    # Major, minor and patch; a build without release flags does not report a patch, which counts as 0
     version: tuple[int, int, int]
-    kubeconfig: Path | None = None
+    kubeconfig: Path | None = None  # the kubeconfig file; None for Helm's own choice
     context: str | None = None
 
     def run(self, arguments: Sequence[str], stdin: str | None = None) -> str:

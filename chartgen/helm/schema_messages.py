@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from chartgen.errors import did_you_mean
 from chartgen.findings import PartProblem
-from chartgen.helm.yaml import dotted
+from chartgen.helm.yaml import Keys, dotted
 from chartgen.masking import masked_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from chartgen.helm.yaml import Keys
 
 # A keyword of our schemas: names of a key in other programs. Validators and editors pass over it.
 OTHER_NAMES = "x-otherNames"

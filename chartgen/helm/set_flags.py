@@ -8,14 +8,12 @@ rejects it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple, cast
 
 from chartgen.errors import Problem, UsageError
 from chartgen.helm.yaml import Keys, Plain, dotted, type_name
 from chartgen.masking import masked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Flag = Literal["--set", "--set-string", "--set-json", "--set-file"]
 
@@ -32,17 +30,11 @@ class MalformedError(ValueError):
 
 
 class Assignment(NamedTuple):
-    """One `key=value` of a flag.
+    """One `key=value` of a flag."""
 
-    Args:
-        keys: Where the value goes; numbers are list indexes.
-        value: The value, with the type that the flag gives it.
-        dangling: The flag ended at its `=`. Helm stores such an empty text, but not in a new list item.
-    """
-
-    keys: Keys
-    value: Plain
-    dangling: bool = False
+    keys: Keys  # where the value goes; numbers are list indexes
+    value: Plain  # the value, with the type that the flag gives it
+    dangling: bool = False  # the flag ended at its `=`. Helm stores such an empty text, but not in a new list item.
 
 
 def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assignment]:

@@ -28,17 +28,11 @@ class Origin(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """One values file or flag, with which to find the origin of a value.
+    """One values file or flag, with which to find the origin of a value."""
 
-    Args:
-        source: The file, or the flag as typed.
-        document: The file's content; None for a flag.
-        assigned: The key paths that a flag sets.
-    """
-
-    source: Path | str
-    document: Document | None = None
-    assigned: tuple[Keys, ...] = ()
+    source: Path | str  # the file, or the flag as typed
+    document: Document | None = None  # the file's content; None for a flag
+    assigned: tuple[Keys, ...] = ()  # the key paths that a flag sets
 
     def has_keys(self, keys: Keys) -> bool:
         """Report whether this layer sets the key path, or a path inside or around it."""

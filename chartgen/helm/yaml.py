@@ -34,18 +34,12 @@ _NO_TEXTS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 @dataclass(frozen=True)
 class Document:
-    """One YAML document: its data, and the place of each key.
+    """One YAML document: its data, and the place of each key."""
 
-    Args:
-        data: Plain Python data; mapping keys are strings, as in JSON.
-        root: The node tree; None for an empty document.
-        overwritten: Places where a key occurs again with another value, which wins; only for documents loaded with
-            duplicates.
-    """
-
-    data: Plain
+    data: Plain  # plain Python data; mapping keys are strings, as in JSON
     path: Path | str
-    root: Node | None
+    root: Node | None  # the node tree; None for an empty document
+    # Places where a key occurs again with another value, which wins; only for documents loaded with duplicates
     overwritten: Sequence[Problem] = ()
 
     def position(self, keys: Keys) -> tuple[int, int]:
@@ -230,11 +224,7 @@ class _Builder:
         self._size, self._depth = 0, 0
 
     def build(self, node: Node) -> Plain:
-        """Return a node's data.
-
-        Raises:
-            ChartgenError: It is nested too deeply, or its aliases expand to too much data.
-        """
+        """Return a node's data; raise ChartgenError if it is nested too deeply, or its aliases expand to too much."""
         self._size += 1
         if node.id == "scalar":
             return self._scalar(node)

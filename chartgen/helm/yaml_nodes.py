@@ -26,11 +26,7 @@ _DEEP_LINE = re.compile(r"^[ \t?:-]{1000}", re.MULTILINE)
 
 
 def compose_nodes(text: str, path: Path | str) -> Node | None:
-    """Parse the one YAML document in a text; None for an empty one.
-
-    Raises:
-        ChartgenError: Syntax error, several documents, or deeper nesting than `MAX_DEPTH`.
-    """
+    """Parse the YAML document of a text, None if empty; raise ChartgenError for several, or deeper than `MAX_DEPTH`."""
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:

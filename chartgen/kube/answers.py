@@ -24,12 +24,7 @@ class TooLargeError(ValueError):
 
 
 def body(blocks: Iterable[bytes], encoding: str) -> bytes:
-    """Return the unpacked bytes of an answer.
-
-    Raises:
-        TooLargeError: There are more than `LARGEST`.
-        ValueError: They are not packed as the server claims.
-    """
+    """Return an answer's unpacked bytes; TooLargeError: more than `LARGEST`. ValueError: not packed as claimed."""
     found = bytearray()
     for block in _unpacked(blocks) if encoding == "gzip" else blocks:
         found += block
@@ -85,11 +80,7 @@ def _flattened(text: bytes) -> bytes:
 
 
 def parse_page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
-    """Return the objects of a page, of any form, and where the next page begins; empty for the last one.
-
-    Raises:
-        ValueError: It is not a list of objects.
-    """
+    """Return a page's objects, of any form, and where the next begins, or empty; raise ValueError for other data."""
     items, metadata = answer.get("items") or [], answer.get("metadata")
     rest = metadata.get("continue", "") if isinstance(metadata, dict) else None
     if not isinstance(items, list) or not isinstance(rest, str):
@@ -98,11 +89,7 @@ def parse_page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
 
 
 def discovered(answer: Object, api_version: str) -> list[Kind]:
-    """Return the kinds of an API version.
-
-    Raises:
-        ValueError: It is not a list of kinds.
-    """
+    """Return the kinds of an API version; raise ValueError if it is not a list of kinds."""
     try:
         return [
             Kind(api_version, str(resource["kind"]), str(resource["name"]), bool(resource["namespaced"]))
@@ -114,11 +101,7 @@ def discovered(answer: Object, api_version: str) -> list[Kind]:
 
 
 def all_discovered(answer: Object) -> list[Kind] | None:
-    """Return the kinds of all API groups; None from a server before Kubernetes 1.30, which lists the groups alone.
-
-    Raises:
-        ValueError: It is not a list of kinds.
-    """
+    """Return the kinds of all API groups; None before Kubernetes 1.30, which lists groups alone; else ValueError."""
     if "items" not in answer:
         return None
     try:
@@ -139,11 +122,7 @@ def all_discovered(answer: Object) -> list[Kind] | None:
 
 
 def shaped(item: Any, kind: Kind) -> Object:
-    """Return an object with the parts that each object has, and without those that no reader needs.
-
-    Raises:
-        ValueError: It has another form than an object of the API.
-    """
+    """Return an object with the parts of each, without those that no reader needs; ValueError: another form."""
     named = _named(item, kind)
     check_form(named)
     return named
@@ -167,11 +146,7 @@ def _named(item: Any, kind: Kind) -> Object:
 
 
 def check_form(item: Object) -> None:
-    """Refuse an object whose parts have another form than readers expect: a tenant's, of a kind with a loose schema.
-
-    Raises:
-        ValueError: It has another form.
-    """
+    """Raise ValueError for an object of another form than readers expect: a tenant's, of a kind with a loose schema."""
     metadata = item["metadata"]
     maps, owners = [metadata.get(key, {}) for key in _MAPS_OF_TEXT], metadata.get("ownerReferences", [])
     if not (

@@ -238,14 +238,7 @@ class Cluster(Transport):
         return changed
 
     def delete(self, kind: Kind, name: str, namespace: str = "", *, foreground: bool = False) -> bool:
-        """Delete an object.
-
-        Args:
-            foreground: Keep it until all objects that it owns are deleted.
-
-        Returns:
-            False when it did not exist.
-        """
+        """Delete an object, with `foreground` after the objects that it owns; return False when it did not exist."""
         policy = {"propagationPolicy": "Foreground" if foreground else "Background"}
         try:
             self._send("DELETE", kind.path(self._scope(kind, namespace), name), policy)
@@ -262,11 +255,7 @@ class Cluster(Transport):
         return self.delete(kind, metadata["name"], metadata.get("namespace") or namespace, foreground=foreground)
 
     def kind(self, api_version: str, name: str) -> Kind:
-        """Return a kind as the server defines it.
-
-        Raises:
-            ClusterError: The server does not know the kind, even after the time that a new CRD may take.
-        """
+        """Return a kind as the server has it; ClusterError: unknown even after the time that a new CRD may take."""
         deadline: float | None = None
         while (api_version, name) not in self._kinds:
             for kind in self._discover(api_version):

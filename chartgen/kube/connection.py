@@ -33,16 +33,12 @@ _HINT = "name a context without it with --context, or in current-context"
 
 @dataclass
 class Merged:
-    """The merged content of several kubeconfig files.
+    """The merged content of several kubeconfig files."""
 
-    Args:
-        current: The current context; empty for none.
-        entries: Kind, such as `user` -> name -> content.
-        unsupported: Kind and name of an entry -> its fields that chartgen does not support.
-    """
-
-    current: str = ""
+    current: str = ""  # the current context; empty for none
+    # Kind, such as `user` -> name -> content
     entries: dict[str, dict[str, Entry]] = field(default_factory=lambda: {kind: {} for kind in _KINDS})
+    # Kind and name of an entry -> its fields that chartgen does not support
     unsupported: dict[tuple[str, str], list[Problem]] = field(default_factory=dict)
 
 

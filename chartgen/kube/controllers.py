@@ -7,26 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Controller:
-    """A controller as its installer sets it up.
+    """A controller as its installer sets it up."""
 
-    Args:
-        name: Its usual name, which is also part of the names of its webhook configurations.
-        groups: API groups that it serves, with the version of a group that it shares.
-        namespace: The namespace that its installer uses.
-        images: Names of the images of its Deployments, without registry and tag.
-        install: Address of its installation guide; empty for a part of Kubernetes.
-        through: The controller whose objects it makes of its own; None = it makes pods or Jobs.
-        since: Its first version that runs the charts; empty = any that serves its groups.
-    """
-
-    name: str
+    name: str  # its usual name, which is also part of the names of its webhook configurations
     title: str
-    groups: tuple[str, ...]
-    namespace: str
-    images: tuple[str, ...] = ()
-    install: str = ""
-    through: Controller | None = None
-    since: str = ""
+    groups: tuple[str, ...]  # API groups that it serves, with the version of a group that it shares
+    namespace: str  # the namespace that its installer uses
+    images: tuple[str, ...] = ()  # names of the images of its Deployments, without registry and tag
+    install: str = ""  # address of its installation guide; empty for a part of Kubernetes
+    through: Controller | None = None  # the controller whose objects it makes of its own; None = it makes pods or Jobs
+    since: str = ""  # its first version that runs the charts; empty = any that serves its groups
 
     def serves(self, api_version: str) -> bool:
         """Report whether it serves an API version, such as kubeflow.org/v2beta1."""

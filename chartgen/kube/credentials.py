@@ -21,11 +21,7 @@ class Credentials(httpx2.Auth):
         self._auth, self._config = auth, config
 
     def sync_auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
-        """Add the credentials to a request.
-
-        Raises:
-            MissingToolError: The credential plugin is missing, fails or prints no token; a token's file is missing.
-        """
+        """Add credentials; raise MissingToolError if the plugin is missing, fails or is silent, or for no token."""
         try:
             yield from self._auth.sync_auth_flow(request)
         except (ConfigError, OSError) as error:

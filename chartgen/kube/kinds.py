@@ -11,18 +11,12 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on a run: the Kueue queue that it r
 
 
 class Kind(NamedTuple):
-    """One kind of the API.
+    """One kind of the API."""
 
-    Args:
-        api_version: Its API version, such as v1 or batch/v1.
-        plural: Its name in paths, such as pods.
-        namespaced: Whether its objects belong to namespaces.
-    """
-
-    api_version: str
+    api_version: str  # its API version, such as v1 or batch/v1
     name: str
-    plural: str
-    namespaced: bool = True
+    plural: str  # its name in paths, such as pods
+    namespaced: bool = True  # whether its objects belong to namespaces
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the path of an object, or of a collection (in all namespaces when `namespace` is empty)."""

@@ -17,23 +17,16 @@ _LONGEST_NAME = 63  # of a label's value, because kubernetes.io/hostname contain
 
 @dataclass(frozen=True)
 class NodePool:
-    """Machines of one type.
+    """Machines of one type."""
 
-    Args:
-        name: Prefix of their names, <name>-0, <name>-1, ...; characters invalid in a node name become dashes.
-        capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
-        labels: Node labels beside hostname, os and arch; in a value, `{index}` is the machine's number, and
-            `{index//N}` that number divided by N and rounded down, equal for N machines.
-        taints: Node taints, each {"key", "value", "effect"}.
-        counted: Whether reports count them as machines of the run.
-    """
-
-    name: str
+    name: str  # prefix of their names, <name>-0, <name>-1, ...; characters invalid in a node name become dashes
     count: int
-    capacity: Mapping[str, str]
+    capacity: Mapping[str, str]  # quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}
+    # Node labels beside hostname, os and arch; in a value, `{index}` is the machine's number, and `{index//N}` that
+    # number divided by N and rounded down, equal for N machines
     labels: Mapping[str, str] = field(default_factory=dict)
-    taints: Sequence[Mapping[str, str]] = ()
-    counted: bool = True
+    taints: Sequence[Mapping[str, str]] = ()  # node taints, each {"key", "value", "effect"}
+    counted: bool = True  # whether reports count them as machines of the run
 
     @property
     def names(self) -> list[str]:

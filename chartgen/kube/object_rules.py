@@ -28,12 +28,7 @@ _SECRET_KEYS = {
 def object_faults(
     thing: dict[str, Any], schema: dict[str, Any], kubernetes: str, at: Keys = ()
 ) -> Iterator[PartProblem]:
-    """Yield the faults for which the API server would reject an object.
-
-    Args:
-        thing: The object, or a part of one.
-        kubernetes: One of `kubernetes_versions`.
-    """
+    """Yield the faults for which an API server of one of `kubernetes_versions` rejects an object, or a part of one."""
     return _validator(kubernetes).faults(thing, schema, at)
 
 

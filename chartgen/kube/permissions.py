@@ -18,19 +18,12 @@ _DENIED = re.compile(
 
 @dataclass(frozen=True)
 class Permission:
-    """Permission for one resource.
+    """Permission for one resource."""
 
-    Args:
-        verbs: Its verbs, such as list.
-        group: API group of the resource; empty for the core group.
-        resource: Its plural, and a subresource after a slash.
-        namespace: Where; empty = in the whole cluster.
-    """
-
-    verbs: tuple[str, ...]
-    group: str
-    resource: str
-    namespace: str = ""
+    verbs: tuple[str, ...]  # its verbs, such as list
+    group: str  # API group of the resource; empty for the core group
+    resource: str  # its plural, and a subresource after a slash
+    namespace: str = ""  # where; empty = in the whole cluster
 
     def __str__(self) -> str:
         place = f" in namespace {self.namespace}" if self.namespace else ""

@@ -83,11 +83,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def find_volume(pod: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the pod's volume for a mount.
-
-    Raises:
-        UsageError: The pod does not have a volume with that name.
-    """
+    """Return the pod's volume for a mount; raise UsageError if the pod has none of that name."""
     found = (volume for volume in pod["spec"].get("volumes", ()) if volume["name"] == name)
     volume: dict[str, Any] | None = next(found, None)
     if volume is None:

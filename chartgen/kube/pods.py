@@ -15,15 +15,10 @@ from chartgen.kube.run_kinds import run_kind, with_runtimes
 
 @dataclass(frozen=True)
 class Pods:
-    """Pods of one template.
+    """Pods of one template."""
 
-    Args:
-        owner: Kind and name of the object that requests them.
-        role: Their name in that object, such as a replicated job or a task; empty when it has only one sort.
-    """
-
-    owner: str
-    role: str
+    owner: str  # kind and name of the object that requests them
+    role: str  # their name in that object, such as a replicated job or a task; empty when it has only one sort
     count: int
     metadata: dict[str, Any]
     spec: dict[str, Any]

@@ -26,11 +26,7 @@ AMOUNT = rf"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{{1,3}}|{'|'.join(filter(
 
 @lru_cache(maxsize=4096)  # the pods of a large cluster repeat a few quantities thousands of times
 def read_quantity(text: str | float) -> Fraction:
-    """Read a quantity, which YAML may already have converted to a number.
-
-    Raises:
-        ValueError: The text is not a quantity.
-    """
+    """Read a quantity, which YAML may have converted to a number; raise ValueError for another text."""
     match = _QUANTITY.fullmatch(str(text))
     if match is None or (match["suffix"] or "") not in _SUFFIXES:
         raise ValueError(f"{text!r} is not a quantity")

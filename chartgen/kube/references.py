@@ -10,34 +10,22 @@ from chartgen.kube.manifest_walk import Keys
 
 
 class ReferenceField(NamedTuple):
-    """A field that names another object.
+    """A field that names another object."""
 
-    Args:
-        path: Its path; `[]` is each item of a list.
-        kind: The kind of the object; empty where the field has a `kind` of its own.
-        name: The field below `path` with the name; empty if it is the name itself.
-        key: The path below `path` of a key of the object; empty without one.
-    """
-
-    path: str
-    kind: str
-    name: str = ""
-    key: str = ""
+    path: str  # its path; `[]` is each item of a list
+    kind: str  # the kind of the object; empty where the field has a `kind` of its own
+    name: str = ""  # the field below `path` with the name; empty if it is the name itself
+    key: str = ""  # the path below `path` of a key of the object; empty without one
 
 
 class Reference(NamedTuple):
-    """A name in an object, and what it names.
-
-    Args:
-        keys: The keys of the object, each with its place.
-        namespace: The namespace, if the field has one.
-    """
+    """A name in an object, and what it names."""
 
     at: Keys
     kind: str
     name: str
-    keys: tuple[tuple[Keys, Any], ...]
-    namespace: str
+    keys: tuple[tuple[Keys, Any], ...]  # the keys of the object, each with its place
+    namespace: str  # the namespace, if the field has one
     optional: bool
 
 

@@ -30,44 +30,27 @@ _OWN: dict[Path, None] = {}  # folders of the user's, in the order in which they
 
 @dataclass(frozen=True)
 class Role:
-    """A sort of pods in a run.
+    """A sort of pods in a run."""
 
-    Args:
-        name: Their name in the object, such as a replicated job or a task; empty when it has only one sort.
-        works: Whether they run the program on the machines.
-    """
-
-    name: str
+    name: str  # their name in the object, such as a replicated job or a task; empty when it has only one sort
     template: dict[str, Any]
     count: int
-    works: bool = True
+    works: bool = True  # whether they run the program on the machines
 
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How the runs of a kind end and start again; paths are in the object's status.
+    """How the runs of a kind end and start again; paths are in the object's status."""
 
-    Args:
-        finished: Conditions, or patterns of phases, of a good end.
-        failed: Those of a failure, where none of `finished` is true.
-        phase: Paths to the parts of its phase, which a / joins; empty = it has conditions.
-        reason: Paths to the parts of the reason of a failure; the phase, if the first is missing.
-        ended: Path to the time of its end; empty = that of the condition.
-        restarts: Path to the number of restarts.
-        most: Path in its spec to the most restarts.
-        starts: The same for a kind that counts starts: one more, in its status the failure that ends it too.
-        failures: Whether the number of restarts includes the failure that ends it.
-    """
-
-    finished: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
-    phase: tuple[str, ...] = ()
-    reason: tuple[str, ...] = ()
-    ended: str = ""
-    restarts: str = ""
-    most: str = ""
-    starts: str = ""
-    failures: bool = False
+    finished: tuple[str, ...] = ()  # conditions, or patterns of phases, of a good end
+    failed: tuple[str, ...] = ()  # those of a failure, where none of `finished` is true
+    phase: tuple[str, ...] = ()  # paths to the parts of its phase, which a / joins; empty = it has conditions
+    reason: tuple[str, ...] = ()  # paths to the parts of the reason of a failure; the phase, if the first is missing
+    ended: str = ""  # path to the time of its end; empty = that of the condition
+    restarts: str = ""  # path to the number of restarts
+    most: str = ""  # path in its spec to the most restarts
+    starts: str = ""  # the same for a kind that counts starts: one more, in its status the failure that ends it too
+    failures: bool = False  # whether the number of restarts includes the failure that ends it
 
     def failure(self, run: Object) -> str | None:
         """Return why a run has failed, which may be empty; None when it has not."""
@@ -112,24 +95,20 @@ class RunEnd:
 
 @dataclass(frozen=True)
 class RunKind:
-    """A kind of run.
-
-    Args:
-        pods: Its sorts of pods: rows of `run.pods` in its workload.yaml.
-        suspend: Path to the field with which Kueue suspends a run at creation (Kueue, pkg/controller/jobs).
-        pod_owner: The kind that its pods name as their owner, where that is another: those of a JobSet, also of a
-            TrainJob's, name its Jobs, those of a RayJob its RayCluster and the Job of its submitter.
-        started_by: What starts the processes of chartgen's charts from a pod of its own, mpirun or Ray; empty = each
-            pod starts its own.
-    """
+    """A kind of run."""
 
     kind: Kind
     name: str
-    pods: tuple[Mapping[str, Any], ...]
+    pods: tuple[Mapping[str, Any], ...]  # its sorts of pods: rows of `run.pods` in its workload.yaml
     controller: Controller
     status: RunEnd
+    # Path to the field with which Kueue suspends a run at creation (Kueue, pkg/controller/jobs)
     suspend: str = "suspend"
+    # The kind that its pods name as their owner, where that is another: those of a JobSet, also of a TrainJob's, name
+    # its Jobs, those of a RayJob its RayCluster and the Job of its submitter
     pod_owner: str = ""
+    # What starts the processes of chartgen's charts from a pod of its own, mpirun or Ray; empty = each pod starts its
+    # own
     started_by: str = ""
 
     def roles(self, spec: Mapping[str, Any]) -> list[Role]:

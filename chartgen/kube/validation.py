@@ -46,14 +46,10 @@ Relation: TypeAlias = "Callable[[dict[str, Any]], Iterator[PartProblem]]"
 
 @dataclass(frozen=True)
 class Validator:
-    """The types of a Kubernetes version, by their names.
+    """The types of a Kubernetes version, by their names."""
 
-    Args:
-        types: The schema of each.
-        relations: The rules for relations between the fields of some, applied when each field is valid.
-    """
-
-    types: Mapping[str, dict[str, Any]]
+    types: Mapping[str, dict[str, Any]]  # the schema of each
+    # The rules for relations between the fields of some, applied when each field is valid
     relations: Mapping[str, Sequence[Relation]]
 
     def faults(self, data: Any, schema: dict[str, Any], at: Keys = ()) -> Iterator[PartProblem]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
+from chartgen.helm.chart import Chart
 from chartgen.linter.config import escapes, rejected_path
 from chartgen.linter.examination import Layers, Subject
 from chartgen.linter.steps import run_steps
-
-if TYPE_CHECKING:
-    from chartgen.helm.chart import Chart
 
 __all__ = ["Layers", "Subject", "find_presets", "lint", "run_steps"]
 

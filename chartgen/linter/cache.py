@@ -32,11 +32,7 @@ def remember(key: str, findings: Iterable[Finding]) -> None:
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
-    """Return the key of a chart, with the digest of its folder, and of everything that its findings depend on.
-
-    Raises:
-        MissingToolError: No suitable Helm is found.
-    """
+    """Return a chart's key, by its digest and all that its findings depend on; raise MissingToolError without Helm."""
     parts = [digest, str(subject.folder), str(Path.cwd()), str(subject.bare), *subject.versions, *_values(subject)]
     parts += _stamps([BUILTIN.parent, *folders])
     parts += _stamps(path for path in (find_helm().executable, find_tool("shellcheck")) if path)

@@ -27,34 +27,23 @@ from chartgen.helm.schema import SCHEMA_FILE
 
 
 class FolderChart(NamedTuple):
-    """A chart read from its folder.
+    """A chart read from its folder."""
 
-    Args:
-        chart: The chart's text files, without those that `.helmignore` excludes.
-        findings: Faults that keep Helm from reading it, or change what Helm reads.
-        digest: Identifies this content, including files which are not text.
-        data: Its binary files, path -> bytes; those of subcharts are left out.
-        schemas: Further schemas that Helm may apply: those of packaged subcharts, and those that a
-            third-party `.helmignore` excludes by lint's reading.
-        crds: Objects that Helm installs without rendering, `crds/` of the chart and of its subcharts, path -> text.
-        packaged: Templates of packaged subcharts that have the word `lookup`, by the path of an unpacked subchart.
-    """
-
-    chart: Chart
-    findings: list[Finding]
-    digest: str
-    data: dict[str, bytes]
+    chart: Chart  # the chart's text files, without those that `.helmignore` excludes
+    findings: list[Finding]  # faults that keep Helm from reading it, or change what Helm reads
+    digest: str  # identifies this content, including files which are not text
+    data: dict[str, bytes]  # its binary files, path -> bytes; those of subcharts are left out
+    # Further schemas that Helm may apply: those of packaged subcharts, and those that a third-party `.helmignore`
+    # excludes by lint's reading
     schemas: dict[str, str]
+    # Objects that Helm installs without rendering, `crds/` of the chart and of its subcharts, path -> text
     crds: dict[str, str]
+    # Templates of packaged subcharts that have the word `lookup`, by the path of an unpacked subchart
     packaged: dict[str, str]
 
 
 def read_chart(path: Path) -> FolderChart:
-    """Read the folder of any chart; do not follow links out of it, and do not load oversized files.
-
-    Raises:
-        ChartgenError: The folder is not a chart.
-    """
+    """Read any chart's folder, else ChartgenError; do not follow links out of it, or load oversized files."""
     read = read_folder(path)
     findings, schemas = [_fault(path, problem) for problem in read.problems], read.schemas
     packaged = Archives({}, {}, {}, [])
@@ -85,17 +74,11 @@ _COMMENT = "comment"  # pax header that `git archive` writes for all members
 
 
 class Archives(NamedTuple):
-    """Content of a chart's packaged subcharts.
+    """Content of a chart's packaged subcharts."""
 
-    Args:
-        schemas: Path in the chart, followed by the path in the archive -> text of a schema.
-        crds: The same of the objects that Helm installs without rendering.
-        templates: Those with the word `lookup`, by the path of an unpacked subchart.
-    """
-
-    schemas: dict[str, str]
-    crds: dict[str, str]
-    templates: dict[str, str]
+    schemas: dict[str, str]  # path in the chart, followed by the path in the archive -> text of a schema
+    crds: dict[str, str]  # the same of the objects that Helm installs without rendering
+    templates: dict[str, str]  # those with the word `lookup`, by the path of an unpacked subchart
     findings: list[Finding]
 
 

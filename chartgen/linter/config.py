@@ -63,26 +63,18 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 @dataclass(frozen=True)
 class Config:
-    """Lint settings of a repository; options of the command line override them.
+    """Lint settings of a repository; options of the command line override them."""
 
-    Args:
-        charts: Folders of charts, folders that contain charts, or targets; used when the command line names none.
-        presets: Folder of presets.
-        select: Rules to report; empty for all.
-        ignore: Rules not to report.
-        kubernetes: Kubernetes versions to render for; empty for the oldest and newest that a chart supports.
-        strict: Whether warnings also fail.
-        baseline: File with the known findings.
-        level: Which findings to report: `breaks`, or good practice too; None for the default of each chart.
-    """
-
+    # Folders of charts, folders that contain charts, or targets; used when the command line names none
     charts: tuple[str, ...] = ()
-    presets: Path = Path("values")
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
+    presets: Path = Path("values")  # folder of presets
+    select: tuple[str, ...] = ()  # rules to report; empty for all
+    ignore: tuple[str, ...] = ()  # rules not to report
+    # Kubernetes versions to render for; empty for the oldest and newest that a chart supports
     kubernetes: tuple[str, ...] = ()
-    strict: bool = False
-    baseline: Path | None = None
+    strict: bool = False  # whether warnings also fail
+    baseline: Path | None = None  # file with the known findings
+    # Which findings to report: `breaks`, or good practice too; None for the default of each chart
     level: Level | None = None
 
 

@@ -28,18 +28,12 @@ _ENDED = {"missing": MissingToolError, "usage": UsageError}
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of the lint of one chart.
-
-    Args:
-        steps: The completed steps; None when nothing has changed since the last lint.
-        hidden: Number of findings of good practice that are left out because they were not requested.
-        renders: Kubernetes version of each render.
-    """
+    """Result of the lint of one chart."""
 
     findings: list[Finding]
-    steps: list[LintStep] | None = None
-    hidden: int = 0
-    renders: Sequence[str] = ()
+    steps: list[LintStep] | None = None  # the completed steps; None when nothing has changed since the last lint
+    hidden: int = 0  # number of findings of good practice that are left out because they were not requested
+    renders: Sequence[str] = ()  # Kubernetes version of each render
 
 
 def confined(name: str, work: Callable[[], Outcome], limits: Limits) -> Outcome:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
-from chartgen.helm.schema import SCHEMA_FILE
+from chartgen.helm.schema import SCHEMA_FILE, Schema
 from chartgen.helm.yaml import Document, Plain, load, require_map
-
-if TYPE_CHECKING:
-    from chartgen.helm.schema import Schema
 
 
 def head_of(chart: Chart) -> dict[str, Plain]:

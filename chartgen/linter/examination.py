@@ -22,31 +22,21 @@ _MORE = "give it more time with --limit, or make the chart smaller"
 
 @dataclass(frozen=True)
 class Subject:
-    """A chart to lint.
-
-    Args:
-        folder: Its folder; None for a chart in memory.
-        presets: Name -> values, or their files with the lowest layer first.
-        bare: Whether to render it without values too.
-        site: The example of a site file, for a chart that refuses its defaults.
-        faults: Faults of its files; with any, Helm is not run.
-        versions: Kubernetes versions to render for; empty for the oldest and newest that the chart supports.
-        data: Its binary files, path -> bytes.
-        schemas: Schemas that are not among its text files, path -> text.
-        crds: Objects that Helm installs without rendering, path -> text.
-        packaged: Templates of packaged subcharts that may call `lookup`, path -> text.
-    """
+    """A chart to lint."""
 
     chart: Chart
-    folder: Path | None = None
+    folder: Path | None = None  # its folder; None for a chart in memory
+    # Name -> values, or their files with the lowest layer first
     presets: Mapping[str, Layers] = field(default_factory=dict)
-    bare: bool = True
-    site: Path | None = None
-    faults: Sequence[Finding] = ()
+    bare: bool = True  # whether to render it without values too
+    site: Path | None = None  # the example of a site file, for a chart that refuses its defaults
+    faults: Sequence[Finding] = ()  # faults of its files; with any, Helm is not run
+    # Kubernetes versions to render for; empty for the oldest and newest that the chart supports
     versions: Sequence[str] = ()
-    data: Mapping[str, bytes] = field(default_factory=dict)
-    schemas: Mapping[str, str] = field(default_factory=dict)
-    crds: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, bytes] = field(default_factory=dict)  # its binary files, path -> bytes
+    schemas: Mapping[str, str] = field(default_factory=dict)  # schemas that are not among its text files, path -> text
+    crds: Mapping[str, str] = field(default_factory=dict)  # objects that Helm installs without rendering, path -> text
+    # Templates of packaged subcharts that may call `lookup`, path -> text
     packaged: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -46,11 +46,7 @@ HANDWRITTEN = (
 
 
 def lint_values(document: Document) -> list[Finding]:
-    """Check a values file without its chart.
-
-    Raises:
-        ChartgenError: It does not contain a map.
-    """
+    """Check a values file without its chart; raise ChartgenError if it does not contain a map."""
     data: dict[str, Any] = dict(require_map(document, "a values file"))
     found = pitfalls(document)
     for rule in HANDWRITTEN:

@@ -148,18 +148,12 @@ class Inspection:
 
 
 class _Release(NamedTuple):
-    """The objects of one rendering.
-
-    Args:
-        manifests: All objects; none if an earlier rendering is equal.
-        new: Those that no earlier rendering has.
-        dated: Those that no earlier rendering for this Kubernetes version has.
-    """
+    """The objects of one rendering."""
 
     kubernetes: str
-    manifests: list[Manifest]
-    new: list[Manifest]
-    dated: list[Manifest]
+    manifests: list[Manifest]  # all objects; none if an earlier rendering is equal
+    new: list[Manifest]  # those that no earlier rendering has
+    dated: list[Manifest]  # those that no earlier rendering for this Kubernetes version has
     allowed: frozenset[str]
 
 

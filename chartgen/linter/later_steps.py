@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from chartgen.checks import unanswered
 from chartgen.errors import ChartgenError
@@ -13,6 +12,8 @@ from chartgen.findings import NOT_OURS, Finding, in_order
 from chartgen.linter.dependencies import unrendered_objects
 from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.dumps import printing_files
+from chartgen.linter.examination import Examination
+from chartgen.linter.helm_work import HelmWork
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.machines import is_run_chart
 from chartgen.linter.placement import labelled, misplaced, placed_pods
@@ -24,10 +25,6 @@ from chartgen.linter.sources import Sources, ignored_there, placed
 from chartgen.linter.tokens import rendered_tokens
 from chartgen.linter.unknown_values import unknown_values
 from chartgen.linter.values_coverage import documents
-
-if TYPE_CHECKING:
-    from chartgen.linter.examination import Examination
-    from chartgen.linter.helm_work import HelmWork
 
 
 def take(done: Examination, work: HelmWork) -> None:

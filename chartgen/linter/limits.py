@@ -11,21 +11,14 @@ from typing import NoReturn
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for the lint of one chart.
+    """Limits for the lint of one chart."""
 
-    Args:
-        seconds: Wall time of the whole lint, and processor time of each process.
-        step: Wall time of one step in seconds; later steps still run.
-        memory: Bytes of address space of each process, including Helm, which reserves 1.3 GB at its start.
-        answer: Bytes of its findings.
-        call: Wall time of all charts of a call in seconds.
-    """
-
-    seconds: float = 120
-    step: float = 30
+    seconds: float = 120  # wall time of the whole lint, and processor time of each process
+    step: float = 30  # wall time of one step in seconds; later steps still run
+    # Bytes of address space of each process, including Helm, which reserves 1.3 GB at its start
     memory: int = 3 * 1024**3
-    answer: int = 64 * 1024**2
-    call: float = 1800
+    answer: int = 64 * 1024**2  # bytes of its findings
+    call: float = 1800  # wall time of all charts of a call in seconds
 
     @classmethod
     def of(cls, seconds: float, call: float) -> Limits:

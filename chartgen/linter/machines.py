@@ -48,11 +48,7 @@ def refused_defaults(chart: Chart) -> Finding | None:
 
 
 class OwnValues(NamedTuple):
-    """Values that lint makes, with their name.
-
-    Args:
-        once: Whether one render is enough.
-    """
+    """Values that lint makes, with their name, and whether one render is enough."""
 
     name: str
     values: Values

@@ -56,18 +56,12 @@ _CHOSEN = ("machineType", "nodes")
 
 
 class Placed(NamedTuple):
-    """Pods with GPUs of one rendering, and a machine of their type.
-
-    Args:
-        machine: The row of their machine type.
-        node: The machine, as a Node object.
-        given: Keys and values that the rendering's values contain, apart from those that lint sets.
-    """
+    """Pods with GPUs of one rendering, and a machine of their type."""
 
     pods: Pods
-    machine: Machine
-    node: Object
-    given: frozenset[str]
+    machine: Machine  # the row of their machine type
+    node: Object  # the machine, as a Node object
+    given: frozenset[str]  # keys and values that the rendering's values contain, apart from those that lint sets
 
 
 def placed_pods(chart: Chart, renderings: Sequence[Rendering]) -> list[Placed]:

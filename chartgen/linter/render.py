@@ -39,38 +39,25 @@ _PLACE = re.compile(r"(?<![\w./-])(?P<path>[\w./-]+\.(?:yaml|yml|tpl|txt)):(?P<l
 
 @dataclass(frozen=True)
 class Preset:
-    """Values to render a chart with.
+    """Values to render a chart with."""
 
-    Args:
-        name: Their name; empty for no values.
-        data: The values, merged.
-        file: The file to change when the chart rejects them; the chart's own defaults for no values.
-    """
-
-    name: str = ""
-    data: dict[str, Plain] = field(default_factory=dict, compare=False)
+    name: str = ""  # their name; empty for no values
+    data: dict[str, Plain] = field(default_factory=dict, compare=False)  # the values, merged
+    # The file to change when the chart rejects them; the chart's own defaults for no values
     file: Path | str = "values.yaml"
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """Result of rendering a chart.
-
-    Args:
-        kubernetes: The Kubernetes version that the templates saw.
-    """
+    """Result of rendering a chart."""
 
     preset: Preset
-    kubernetes: str
+    kubernetes: str  # the Kubernetes version that the templates saw
     text: str
 
     @property
     def manifests(self) -> list[Manifest]:
-        """Return its objects.
-
-        Raises:
-            ChartgenError: A document that is not valid YAML, or not a map.
-        """
+        """Return its objects; raise ChartgenError for a document that is not valid YAML, or not a map."""
         return _manifests(self.text)
 
 
@@ -82,16 +69,11 @@ def _manifests(text: str) -> list[Manifest]:
 
 @dataclass(frozen=True)
 class RefusedRender:
-    """Helm's refusal to render a chart.
-
-    Args:
-        problems: The reasons; a path in them begins with the chart's name.
-        asks: Whether the chart itself rejects the values: by `fail`, `required` or its schema.
-    """
+    """Helm's refusal to render a chart."""
 
     preset: Preset
-    problems: tuple[Problem, ...]
-    asks: bool = False
+    problems: tuple[Problem, ...]  # the reasons; a path in them begins with the chart's name
+    asks: bool = False  # whether the chart itself rejects the values: by `fail`, `required` or its schema
 
 
 def drawn_names(chart: Chart) -> tuple[str, str]:
@@ -111,18 +93,13 @@ def _drawn() -> str:
 
 @dataclass(frozen=True)
 class Renderer:
-    """Runs Helm on a chart's folder.
-
-    Args:
-        schemas: Whether Helm applies the chart's schemas; false if one of them has an outside reference, which Helm
-            would fetch.
-        names: The release's name and namespace that templates see.
-    """
+    """Runs Helm on a chart's folder."""
 
     folder: Path
     helm: Helm = field(default_factory=find_helm)
+    # Whether Helm applies the chart's schemas; false if one of them has an outside reference, which Helm would fetch
     schemas: bool = True
-    names: tuple[str, str] = NAMES
+    names: tuple[str, str] = NAMES  # the release's name and namespace that templates see
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1)), repr=False, compare=False
     )

@@ -39,31 +39,22 @@ _SEARCH = 10.0  # seconds that the search for other charts has when the charts t
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of one lint call.
+    """Settings of one lint call."""
 
-    Args:
-        config: The repository's settings, overridden by the command line's.
-        charts: Folders, values files and targets.
-        folders: The folders of targets and fragments that are not chartgen's own, including installed packages; empty
-            where neither presets nor the cache need them, since packages take 30 ms.
-        workload: A workload kind that replaces the targets' own.
-        cache: Whether to use cached findings of unchanged charts.
-        plain_http: Whether to query registries without TLS.
-        roots: The folders that the call or the repository names; what it has besides the charts is reported.
-        unchecked: What the repository's settings leave out.
-    """
-
-    config: Config
-    charts: tuple[str, ...]
+    config: Config  # the repository's settings, overridden by the command line's
+    charts: tuple[str, ...]  # folders, values files and targets
     library: Library
+    # The folders of targets and fragments that are not chartgen's own, including installed packages; empty where
+    # neither presets nor the cache need them, since packages take 30 ms
     folders: tuple[Path, ...]
     values: Values
-    workload: str | None = None
-    cache: bool = True
+    workload: str | None = None  # a workload kind that replaces the targets' own
+    cache: bool = True  # whether to use cached findings of unchanged charts
     limits: Limits = field(default_factory=Limits)
-    plain_http: bool = False
+    plain_http: bool = False  # whether to query registries without TLS
+    # The folders that the call or the repository names; what it has besides the charts is reported
     roots: tuple[Path, ...] = ()
-    unchecked: tuple[Finding, ...] = ()
+    unchecked: tuple[Finding, ...] = ()  # what the repository's settings leave out
 
     @classmethod
     def of(cls, folder: Path, charts: Sequence[str], path: Sequence[Path], values: Values, **options: Any) -> Settings:

@@ -42,11 +42,7 @@ _SAME = {
 
 
 def ignored(lines: Sequence[str], line: int) -> set[str]:
-    """Return the ignored rules of a line: from a comment at its end, or in the comment lines above it.
-
-    Args:
-        line: 1-based; 0 for no line.
-    """
+    """Return the ignored rules of a 1-based line: from a comment at its end, or above it; none for line 0."""
     if not 0 < line <= len(lines):
         return set()
     above = takewhile(lambda each: each.lstrip().startswith(("#", "{{/*", "{{- /*")), reversed(lines[: line - 1]))

@@ -23,19 +23,12 @@ _MADE = re.compile(r"\(*(?:dict|deepCopy|mustDeepCopy|omit|pick|from(?:Yaml|Json
 
 
 class Read(NamedTuple):
-    """A value that a template reads.
+    """A value that a template reads."""
 
-    Args:
-        keys: The path of keys below `.Values`.
-        path: The template, relative to the chart.
-        line: 1-based line of the action.
-        guarded: Whether the action only asks for the value, or replaces a missing one.
-    """
-
-    keys: tuple[str, ...]
-    path: str
-    line: int
-    guarded: bool
+    keys: tuple[str, ...]  # the path of keys below `.Values`
+    path: str  # the template, relative to the chart
+    line: int  # 1-based line of the action
+    guarded: bool  # whether the action only asks for the value, or replaces a missing one
 
 
 class _Code(NamedTuple):

@@ -43,78 +43,44 @@ _ENOUGH = 20
 
 
 class Wanted(NamedTuple):
-    """The options of a readout.
+    """The options of a readout."""
 
-    Args:
-        window: FIRST:LAST in steps, `all`, or empty for all but the warm-up.
-        attention: Convention of the MFU.
-        peak: Number format or TFLOPS for the MFU; empty = the run's precision.
-        price: Price per machine and hour; None = no cost.
-        facts: Sources of facts besides the log, with their facts.
-        run: Number of the run in a log with several, from 1; None = the last.
-        gpu_price: Price per GPU and hour, instead of the machine's.
-        currency: Currency of the price.
-        job: The job of the values, to compare its speed with the estimate; None = unknown.
-    """
-
-    window: str = ""
-    attention: Attention = "full"
-    peak: str = ""
-    price: float | None = None
-    facts: Sequence[tuple[str, Mapping[str, Any]]] = ()
-    run: int | None = None
-    gpu_price: float | None = None
-    currency: str = ""
-    job: Job | None = None
+    window: str = ""  # FIRST:LAST in steps, `all`, or empty for all but the warm-up
+    attention: Attention = "full"  # convention of the MFU
+    peak: str = ""  # number format or TFLOPS for the MFU; empty = the run's precision
+    price: float | None = None  # price per machine and hour; None = no cost
+    facts: Sequence[tuple[str, Mapping[str, Any]]] = ()  # sources of facts besides the log, with their facts
+    run: int | None = None  # number of the run in a log with several, from 1; None = the last
+    gpu_price: float | None = None  # price per GPU and hour, instead of the machine's
+    currency: str = ""  # currency of the price
+    job: Job | None = None  # the job of the values, to compare its speed with the estimate; None = unknown
 
 
 class RunFigures(NamedTuple):
-    """The figures of a run; None when unknown.
-
-    Args:
-        facts: Model, batch and machines.
-        window: The steps for step time, speed and loss.
-        times: Step times.
-        speed: The speed that follows from them.
-        attention: Convention of the MFU; `given` when the FLOPs of a sample were given.
-        peak: The peak that the MFU is a share of.
-        mfu: Model FLOPs utilization, 0 to 1.
-        logged_mfu: The same as logged by the program, by its own peak.
-        loss: The course of the loss.
-        totals: skipped, nans -> number of steps, as the program counts them; empty when it does not.
-        odd: Name of a value -> steps where it is nan or infinite.
-        memory: Maximum memory of a GPU in GB (10^9 bytes).
-        joules: Energy per GPU and step in J.
-        timeline: How the run used its time.
-        cost: The cost of the run.
-        score: MLPerf's time to train in seconds, and its outcome.
-        derived: A calculated step time, when the log does not contain one.
-        evaluations: The evaluations, first to last.
-        target: The target of an evaluation; None = unknown.
-        notices: Notices for the reader.
-    """
+    """The figures of a run; None when unknown."""
 
     log: Log
-    facts: Facts
-    window: Window
-    times: Times | None
-    speed: Speed
-    attention: str
-    timeline: Timeline
-    peak: Peak | None = None
-    mfu: float | None = None
-    logged_mfu: float | None = None
-    loss: LossCourse | None = None
+    facts: Facts  # model, batch and machines
+    window: Window  # the steps for step time, speed and loss
+    times: Times | None  # step times
+    speed: Speed  # the speed that follows from them
+    attention: str  # convention of the MFU; `given` when the FLOPs of a sample were given
+    timeline: Timeline  # how the run used its time
+    peak: Peak | None = None  # the peak that the MFU is a share of
+    mfu: float | None = None  # model FLOPs utilization, 0 to 1
+    logged_mfu: float | None = None  # the same as logged by the program, by its own peak
+    loss: LossCourse | None = None  # the course of the loss
+    # Skipped, nans -> number of steps, as the program counts them; empty when it does not
     totals: Mapping[str, int] = {}
-    odd: Mapping[str, tuple[int, ...]] = {}
-    memory: float | None = None
-    joules: float | None = None
-    cost: Cost | None = None
-    score: Score | None = None
-    derived: Derived | None = None
-    evaluations: Sequence[Evaluation] = ()
-    target: float | None = None
-    notices: Sequence[FigureNote] = ()
+    odd: Mapping[str, tuple[int, ...]] = {}  # name of a value -> steps where it is nan or infinite
+    memory: float | None = None  # maximum memory of a GPU in GB (10^9 bytes)
+    joules: float | None = None  # energy per GPU and step in J
+    cost: Cost | None = None  # the cost of the run
+    score: Score | None = None  # MLPerf's time to train in seconds, and its outcome
+    derived: Derived | None = None  # a calculated step time, when the log does not contain one
+    evaluations: Sequence[Evaluation] = ()  # the evaluations, first to last
+    target: float | None = None  # the target of an evaluation; None = unknown
+    notices: Sequence[FigureNote] = ()  # notices for the reader
 
     @property
     def left(self) -> float | None:

@@ -28,52 +28,33 @@ _DATA = Path(__file__).parent.parent / "data"
 
 @dataclass(frozen=True)
 class Download:
-    """An official program of this system.
-
-    Args:
-        url: The file; `oci://REGISTRY/NAME` for an image.
-        member: The program in the archive or image; empty when the file is the program.
-        digest: Algorithm and checksum of the file, or of the image's index, joined by a colon.
-    """
+    """An official program of this system."""
 
     version: str
-    url: str
-    member: str
-    digest: str
+    url: str  # the file; `oci://REGISTRY/NAME` for an image
+    member: str  # the program in the archive or image; empty when the file is the program
+    digest: str  # algorithm and checksum of the file, or of the image's index, joined by a colon
 
 
 @dataclass(frozen=True)
 class Engine:
-    """One pinned program.
+    """One pinned program."""
 
-    Args:
-        name: Its name in chartgen.
-        module: Go module of its source.
-        version: Version of that module.
-        package: Main package, below the module; empty for the module's root.
-        binary: File name of the program.
-        staging: Version that replaces the module's ./staging folders, beside its other replace lines; empty for an
-            unchanged go.mod.
-        edit: File of the module -> text in it -> its replacement.
-        copy_sum: Build with the module's own go.sum.
-        ldflags: Linker flags that make it report its version.
-        data: Name of a list of objects -> patterns of the module files that contain them.
-        tests: Whether only the tests of chartgen use it.
-        download: The official program for this system; None if no checksum of one is known.
-    """
-
-    name: str
-    module: str
-    version: str
-    package: str = ""
-    binary: str = ""
+    name: str  # its name in chartgen
+    module: str  # Go module of its source
+    version: str  # version of that module
+    package: str = ""  # main package, below the module; empty for the module's root
+    binary: str = ""  # file name of the program
+    # Version that replaces the module's ./staging folders, beside its other replace lines; empty for an unchanged
+    # go.mod
     staging: str = ""
-    copy_sum: bool = False
-    ldflags: tuple[str, ...] = ()
+    copy_sum: bool = False  # build with the module's own go.sum
+    ldflags: tuple[str, ...] = ()  # linker flags that make it report its version
+    # Name of a list of objects -> patterns of the module files that contain them
     data: dict[str, list[str]] = field(default_factory=dict)
-    edit: dict[str, dict[str, str]] = field(default_factory=dict)
-    tests: bool = False
-    download: Download | None = None
+    edit: dict[str, dict[str, str]] = field(default_factory=dict)  # file of the module -> text in it -> its replacement
+    tests: bool = False  # whether only the tests of chartgen use it
+    download: Download | None = None  # the official program for this system; None if no checksum of one is known
 
     @property
     def folder(self) -> Path:
@@ -134,11 +115,7 @@ def of_users() -> list[str]:
 
 
 def engine(name: str) -> Engine:
-    """Return one engine.
-
-    Raises:
-        UsageError: No engine has that name.
-    """
+    """Return one engine; raise UsageError if none has that name."""
     known = engine_table()
     if name not in known:
         raise UsageError(Problem(f"unknown engine {name!r}", hint=did_you_mean(name, known)))
@@ -166,11 +143,7 @@ def find_engine(name: str) -> Path | None:
 
 
 def require(name: str) -> Path:
-    """Return an engine's program.
-
-    Raises:
-        MissingToolError: It is not there.
-    """
+    """Return an engine's program; raise MissingToolError without it."""
     found = find_engine(name)
     if found is None:
         hint = f"get it once with `chartgen engines get {name}`"

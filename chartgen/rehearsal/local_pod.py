@@ -32,27 +32,16 @@ _OF_THE_MACHINE = re.compile(r"/dev/|/tmp$")
 
 @dataclass(frozen=True)
 class Execution:
-    """A container's program and its surroundings.
+    """A container's program and its surroundings."""
 
-    Args:
-        argv: The container's command and arguments.
-        environment: The variables of the pod, without those of the image.
-        outside: Variables from objects outside the chart -> that object, such as a Secret.
-        folders: The folders of the mounts.
-        files: The files of the chart's ConfigMaps.
-        lacking: Mounts from objects outside the chart -> that object, such as `ConfigMap site`.
-        grace_period_seconds: Time between SIGTERM and SIGKILL.
-        root: The folder with all of these; programs in its `bin` override the machine's.
-    """
-
-    argv: tuple[str, ...]
-    environment: dict[str, str]
-    outside: dict[str, str]
-    folders: tuple[Path, ...]
-    files: dict[Path, str]
-    lacking: dict[Path, str]
-    grace_period_seconds: float
-    root: Path
+    argv: tuple[str, ...]  # the container's command and arguments
+    environment: dict[str, str]  # the variables of the pod, without those of the image
+    outside: dict[str, str]  # variables from objects outside the chart -> that object, such as a Secret
+    folders: tuple[Path, ...]  # the folders of the mounts
+    files: dict[Path, str]  # the files of the chart's ConfigMaps
+    lacking: dict[Path, str]  # mounts from objects outside the chart -> that object, such as `ConfigMap site`
+    grace_period_seconds: float  # time between SIGTERM and SIGKILL
+    root: Path  # the folder with all of these; programs in its `bin` override the machine's
 
 
 def plan_execution(
@@ -192,11 +181,7 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
 
 
 def kill(execution: Execution, group: int = 0) -> None:
-    """Kill all processes of the container, orphans included.
-
-    Args:
-        group: The process group of its first process, the only identification without /proc, as on macOS.
-    """
+    """Kill all of a container, orphans too; without /proc, as on macOS, the group of its first process."""
     if group:
         with suppress(ProcessLookupError, PermissionError):  # macOS: not permitted when only zombies are left
             os.killpg(group, signal.SIGKILL)

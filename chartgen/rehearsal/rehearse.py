@@ -81,26 +81,17 @@ class Rehearsal:
 
 @dataclass(frozen=True)
 class RehearsalStage:
-    """Environment of a target's releases: simulated machines, controllers, and its setup chart.
+    """Environment of a target's releases: simulated machines, controllers, and its setup chart."""
 
-    Args:
-        pools: The machines: those of the run, and some without GPUs for other pods.
-        controllers: Names of the controllers.
-        setup: The setup chart; None without a setup.
-        setups: Namespace and values of each release of the setup chart.
-        substitutes: Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests;
-            none for what simulated pods start without.
-        device_classes: Classes of the devices that the run claims.
-        namespaces: The namespaces of the run and of the queues that the setup chart makes.
-    """
-
-    pools: tuple[NodePool, ...]
-    controllers: tuple[str, ...]
-    setup: Chart | None
-    setups: tuple[tuple[str, dict[str, Any]], ...]
+    pools: tuple[NodePool, ...]  # the machines: those of the run, and some without GPUs for other pods
+    controllers: tuple[str, ...]  # names of the controllers
+    setup: Chart | None  # the setup chart; None without a setup
+    setups: tuple[tuple[str, dict[str, Any]], ...]  # namespace and values of each release of the setup chart
+    # Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests; none for what
+    # simulated pods start without
     substitutes: dict[str, list[Object]]
-    device_classes: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
+    device_classes: tuple[str, ...] = ()  # classes of the devices that the run claims
+    namespaces: tuple[str, ...] = ()  # the namespaces of the run and of the queues that the setup chart makes
 
     @property
     def simulated(self) -> tuple[str, ...]:

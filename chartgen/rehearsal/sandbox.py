@@ -31,27 +31,16 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A running sandbox.
+    """A running sandbox."""
 
-    Args:
-        name: Its name.
-        kubeconfig: The file for KUBECONFIG or --kubeconfig.
-        server: Address of its API server.
-        folder: Its files and logs; removed by `down`.
-        pid: Its supervisor's process id.
-        controllers: Its controllers.
-        machines: Number of simulated machines that count; see `NodePool`.
-        started: Start time.
-    """
-
-    name: str
-    kubeconfig: Path
-    server: str
-    folder: Path
-    pid: int
-    controllers: tuple[str, ...]
-    machines: int
-    started: str
+    name: str  # its name
+    kubeconfig: Path  # the file for KUBECONFIG or --kubeconfig
+    server: str  # address of its API server
+    folder: Path  # its files and logs; removed by `down`
+    pid: int  # its supervisor's process id
+    controllers: tuple[str, ...]  # its controllers
+    machines: int  # number of simulated machines that count; see `NodePool`
+    started: str  # start time
 
 
 def up(
@@ -103,11 +92,7 @@ def up(
 
 
 def down(name: str) -> Sandbox:
-    """End a sandbox and remove its files.
-
-    Raises:
-        UsageError: No sandbox of that name runs.
-    """
+    """End a sandbox and remove its files; raise UsageError if none of that name runs."""
     with cache_lock(_folder(), name):
         sandbox = find_sandbox(name)
         end_detached(sandbox.folder, sandbox.pid)
@@ -116,11 +101,7 @@ def down(name: str) -> Sandbox:
 
 
 def find_sandbox(name: str) -> Sandbox:
-    """Return a running sandbox.
-
-    Raises:
-        UsageError: No sandbox of that name runs.
-    """
+    """Return a running sandbox; raise UsageError if none of that name runs."""
     sandbox = _read(_state(name))
     if sandbox is None:
         hint = did_you_mean(name, [sandbox.name for sandbox in list_sandboxes()])
@@ -129,11 +110,7 @@ def find_sandbox(name: str) -> Sandbox:
 
 
 def environment(name: str) -> dict[str, str]:
-    """Return the variables for helm, kubectl and chartgen to use a sandbox: KUBECONFIG, and PATH when it lacks one.
-
-    Raises:
-        UsageError: No sandbox of that name runs.
-    """
+    """Return a sandbox's variables: KUBECONFIG, and PATH when it lacks a program; raise UsageError if none runs."""
     variables = {"KUBECONFIG": str(find_sandbox(name).kubeconfig)}
     found = [path for program in _PROGRAMS if (path := engines.find_engine(program))]
     folders = [str(path.parent) for path in found if shutil.which(path.name) != str(path)]

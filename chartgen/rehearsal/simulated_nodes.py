@@ -76,11 +76,7 @@ def count_machines(pools: Iterable[NodePool]) -> int:
 
 
 def create_machines(cluster: Cluster, pools: Iterable[NodePool], *, progress: Progress | None = None) -> list[str]:
-    """Create simulated machines, which are Ready at once; update existing ones.
-
-    Returns:
-        Their names.
-    """
+    """Create simulated machines, Ready at once, or update existing ones; return their names."""
     pools = list(pools)
     nodes = [node for pool in pools for node in pool.nodes()]
     if progress:

@@ -24,11 +24,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Supervisor:
-    """The children of one control plane.
-
-    Args:
-        folder: The control plane's folder, removed at the end.
-    """
+    """The children of one control plane, whose folder is removed at the end."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

@@ -27,33 +27,20 @@ _INTERVAL = 0.25  # seconds between two readouts
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of an install.
+    """Result of an install."""
 
-    Args:
-        admitted: The queue admitted it, or it does not use a queue.
-        pods: Pods that exist.
-        pods_expected: Pods that its runs request.
-        running: Pods that were started: they run, or have succeeded.
-        machines: Distinct machines of its pods.
-        gpus: GPUs of the placed pods.
-        rendezvous: MASTER_ADDR:MASTER_PORT of its pods; empty without them.
-        reasons: Why it is not admitted, not placed or failed; empty without a problem.
-        seconds: Time until this verdict.
-        ok: Admitted, and all its pods were started.
-        overloaded: No verdict: the simulated cluster of a rehearsal was too slow.
-    """
-
-    admitted: bool
-    pods: int
-    pods_expected: int
-    running: int
-    machines: int
-    gpus: int
-    rendezvous: str
+    admitted: bool  # the queue admitted it, or it does not use a queue
+    pods: int  # pods that exist
+    pods_expected: int  # pods that its runs request
+    running: int  # pods that were started: they run, or have succeeded
+    machines: int  # distinct machines of its pods
+    gpus: int  # GPUs of the placed pods
+    rendezvous: str  # MASTER_ADDR:MASTER_PORT of its pods; empty without them
+    # Why it is not admitted, not placed or failed; empty without a problem
     reasons: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-    ok: bool = False
-    overloaded: bool = False
+    seconds: float = 0.0  # time until this verdict
+    ok: bool = False  # admitted, and all its pods were started
+    overloaded: bool = False  # no verdict: the simulated cluster of a rehearsal was too slow
 
     @property
     def reach(self) -> int:

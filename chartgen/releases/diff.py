@@ -25,35 +25,23 @@ _MARKS = {"added": "+", "removed": "-", "changed": "~", "replaced": "~"}
 
 @dataclass(frozen=True)
 class ChangedField:
-    """One field that differs.
+    """One field that differs."""
 
-    Args:
-        path: Path of the field; list items appear by their name, `containers[train].image`.
-        old: Value before; None when the field is new. Secrets are hidden.
-        new: Value after; None when the field is removed.
-    """
-
-    path: str
-    old: Any
-    new: Any
+    path: str  # path of the field; list items appear by their name, `containers[train].image`
+    old: Any  # value before; None when the field is new. Secrets are hidden.
+    new: Any  # value after; None when the field is removed
 
 
 @dataclass(frozen=True)
 class Change:
-    """One object that differs.
+    """One object that differs."""
 
-    Args:
-        action: added, changed, replaced (another object takes its place) or removed.
-        kind: The object's kind.
-        name: Its name; the old name of a replaced object.
-        new_name: The new name, with the kind if that changes; differs from `name` for a replaced object.
-        fields: Fields of a changed or replaced object that differ, apart from the run's name.
-    """
-
+    # `added`, `changed`, `replaced` (another object takes its place) or `removed`
     action: Literal["added", "removed", "changed", "replaced"]
-    kind: str
-    name: str
-    new_name: str
+    kind: str  # the object's kind
+    name: str  # its name; the old name of a replaced object
+    new_name: str  # the new name, with the kind if that changes; differs from `name` for a replaced object
+    # Fields of a changed or replaced object that differ, apart from the run's name
     fields: tuple[ChangedField, ...] = ()
 
 

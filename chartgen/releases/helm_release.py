@@ -11,20 +11,17 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from chartgen.composer.origin import APPLY, CLIENT_SIDE, annotations_of
 from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import written_chart
 from chartgen.helm.program import Helm, HelmError, find_helm
 from chartgen.helm.values import to_json
+from chartgen.helm.yaml import Plain
 from chartgen.releases.history import parse_time
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chartgen.helm.chart import Chart
-    from chartgen.helm.yaml import Plain
 
 # Helm's own limit: the name goes into a label of its Secrets, with 10 characters left for charts.
 RELEASE_NAME_LIMIT = 53
@@ -127,11 +124,7 @@ def uninstall(name: str, place: Place = Place()) -> None:
 
 
 def check_name(name: str) -> None:
-    """Reject a release name that Helm or Kubernetes does not accept.
-
-    Raises:
-        UsageError: It is longer than 53 characters or not an RFC 1123 label.
-    """
+    """Raise UsageError for a name longer than 53 characters, or no RFC 1123 label, which Helm requires."""
     if len(name) > RELEASE_NAME_LIMIT:
         message = f"release name {name!r} has {len(name)} characters, at most {RELEASE_NAME_LIMIT} fit"
         raise UsageError(Problem(message, hint="shorten it"))

@@ -64,36 +64,24 @@ _OWNER_NAMESPACE = "meta.helm.sh/release-namespace"
 
 @dataclass(frozen=True)
 class RevisionRecord:
-    """One revision of a release.
-
-    Args:
-        revision: Its number, from 1.
-        status: Helm's status: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
-        description: Note of Helm or of the user.
-        updated: Creation time.
-        target: The chartgen target of the chart; empty for third-party charts.
-        setup: Whether the chart is a target's setup chart, which runs nothing.
-        values: The user's values, merged.
-        manifest: All objects, as one YAML stream.
-        server_side: Whether Helm applied its objects server-side, where other field managers keep their fields.
-        stored: Name of the object with this record.
-        content: The chart in Helm's record: metadata, templates, values, schema and files; see `restore_chart`.
-    """
+    """One revision of a release."""
 
     name: str
     namespace: str
-    revision: int
-    status: str
-    description: str
-    updated: datetime
+    revision: int  # its number, from 1
+    status: str  # Helm's status: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
+    description: str  # note of Helm or of the user
+    updated: datetime  # creation time
     chart: str
     chart_version: str
-    target: str = ""
-    setup: bool = False
-    values: dict[str, Any] = field(default_factory=dict, repr=False)
-    manifest: str = field(default="", repr=False)
+    target: str = ""  # the chartgen target of the chart; empty for third-party charts
+    setup: bool = False  # whether the chart is a target's setup chart, which runs nothing
+    values: dict[str, Any] = field(default_factory=dict, repr=False)  # the user's values, merged
+    manifest: str = field(default="", repr=False)  # all objects, as one YAML stream
+    # Whether Helm applied its objects server-side, where other field managers keep their fields
     server_side: bool = False
-    stored: str = ""
+    stored: str = ""  # name of the object with this record
+    # The chart in Helm's record: metadata, templates, values, schema and files; see `restore_chart`
     content: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -103,11 +91,7 @@ class RevisionRecord:
 
     @cached_property
     def run_objects(self) -> list[Object]:
-        """Return the runs of its manifest, and what they consist of.
-
-        Raises:
-            ChartgenError: They are larger than any run.
-        """
+        """Return the runs of its manifest with their parts; raise ChartgenError if they are larger than any run."""
         known = {*run_names(), TRAINING_RUNTIME.name}
         text = "\n---\n".join(
             part for part in _SEPARATOR.split(self.manifest) if not known.isdisjoint(_KIND.findall(part))
@@ -144,11 +128,7 @@ def each_deployed(cluster: Cluster, namespace: str) -> Iterator[Object]:
 
 
 def find_latest(cluster: Cluster, namespace: str, release: str = "") -> list[Object]:
-    """Return the metadata of the store object of the last revision of each release, by namespace and name.
-
-    Args:
-        release: The release; empty = all.
-    """
+    """Return the metadata of the last revision of a release, empty = all, by namespace and name."""
     labels = {**_OWNER, "name": release} if release else _OWNER
     latest: dict[tuple[str, str], Object] = {}
     for item in cluster.each(storage_kind(), namespace=namespace, labels=labels, metadata_only=True):
@@ -168,11 +148,7 @@ def _revision(item: Object) -> int:
 
 
 def restore_chart(record: RevisionRecord) -> Chart:
-    """Return the installed chart of a revision from Helm's record.
-
-    Raises:
-        ChartgenError: It has subcharts, which Helm does not keep.
-    """
+    """Return a revision's installed chart from Helm's record; raise ChartgenError for subcharts, which it lacks."""
     kept = record.content
     if kept["metadata"].get("dependencies"):
         hint = f"use `helm rollback {record.name} {record.revision}`"
@@ -209,11 +185,7 @@ def is_owned(item: Object, release: str, namespace: str) -> bool:
 
 
 def parse_time(text: str) -> datetime:
-    """Parse a time of Helm or Kubernetes, in UTC.
-
-    Raises:
-        ValueError: It is not such a time.
-    """
+    """Parse a time of Helm or Kubernetes, in UTC; raise ValueError for anything else."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time")
@@ -226,11 +198,7 @@ def parse_time(text: str) -> datetime:
 
 
 def read_record(item: Object) -> RevisionRecord:
-    """Return the revision in an object of Helm's store.
-
-    Raises:
-        ChartgenError: It is not in Helm's format, for example after a manual edit.
-    """
+    """Return the revision in an object of Helm's store; raise ChartgenError for one that Helm did not write."""
     try:
         return _decoded(item)
     except _NOT_A_RECORD as error:

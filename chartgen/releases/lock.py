@@ -78,11 +78,7 @@ def version_of(lease: Object) -> str:
 
 
 def notes_of(lease: Object) -> dict[str, list[str]]:
-    """Return the notes in a Lease.
-
-    Raises:
-        ChartgenError: They are not what chartgen writes.
-    """
+    """Return the notes in a Lease; raise ChartgenError for those that chartgen did not write."""
     with suppress(ValueError, RecursionError, AttributeError):
         found: dict[str, Any] = json.loads((lease["metadata"].get("annotations") or {}).get(_NOTES, "{}"))
         if all(isinstance(each, list) and {str} >= set(map(type, each)) for each in found.values()):
@@ -114,13 +110,7 @@ def now() -> float:
 
 @dataclass(frozen=True)
 class Pace:
-    """Time source and intervals of a lock.
-
-    Args:
-        clock: Returns seconds.
-        pause: Waits for some seconds of that clock.
-        every: Seconds between two renewals.
-    """
+    """Time of a lock: a clock in seconds, a pause of some seconds of it, and the seconds between two renewals."""
 
     clock: Callable[[], float] = now
     pause: Callable[[float], None] = time.sleep
@@ -203,11 +193,7 @@ class Lock:
             self._write()
 
     def remove(self) -> None:
-        """Remove the Lease with its notes, after the release is removed.
-
-        Raises:
-            ChartgenError: Another command has taken over and owns the Lease.
-        """
+        """Remove the Lease with its notes, after the release; raise ChartgenError if another command owns it by now."""
         self.check(within=0)
         self._stop()
         with self._guard:

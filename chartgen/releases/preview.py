@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of a change on the run.
+    """The effect of a change on the run."""
 
-    Args:
-        effect: Description of the effect; empty when neither revision has a run.
-        survival: Data that outlives the pods of the previous run; None without such a run.
-        losses: Work that is lost with live runs.
-    """
-
-    effect: str
-    survival: Survival | None = None
-    losses: list[LostWork] = field(default_factory=list)
+    effect: str  # description of the effect; empty when neither revision has a run
+    survival: Survival | None = None  # data that outlives the pods of the previous run; None without such a run
+    losses: list[LostWork] = field(default_factory=list)  # work that is lost with live runs
 
 
 def preview(
@@ -53,18 +47,12 @@ def preview(
 
 @dataclass(frozen=True)
 class LostWork:
-    """Work of a run that is lost with its pods.
+    """Work of a run that is lost with its pods."""
 
-    Args:
-        run: Name of the run.
-        why: Why no checkpoint stays.
-        progress: Progress according to its log; empty when the log shows none.
-        gpu_hours: GPUs times the time since its pods started; None when the cluster does not report the start.
-    """
-
-    run: str
-    why: str
-    progress: str
+    run: str  # name of the run
+    why: str  # why no checkpoint stays
+    progress: str  # progress according to its log; empty when the log shows none
+    # GPUs times the time since its pods started; None when the cluster does not report the start
     gpu_hours: float | None
 
     def __str__(self) -> str:
@@ -121,15 +109,10 @@ class Side:
 
 @dataclass(frozen=True)
 class OldRun:
-    """State of a run in the cluster.
+    """State of a run in the cluster."""
 
-    Args:
-        outcome: "finished" or "failed"; empty while it waits or runs.
-        pods: Its existing pods; None when the run itself no longer exists.
-    """
-
-    outcome: str = ""
-    pods: int | None = None
+    outcome: str = ""  # "finished" or "failed"; empty while it waits or runs
+    pods: int | None = None  # its existing pods; None when the run itself no longer exists
 
 
 def side(rendered: Iterable[Object], values: Mapping[str, Any]) -> Side:

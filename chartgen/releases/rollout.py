@@ -11,29 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chartgen.checks import effective_values
 from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
+from chartgen.helm.yaml import Plain
+from chartgen.kube import Cluster, Object
 from chartgen.kube.workloads import find_workers
+from chartgen.programs import Progress
 from chartgen.releases import helm_release
 from chartgen.releases.cleanup import remove_runs, sweep_objects
 from chartgen.releases.diff import Change, compare_renders
 from chartgen.releases.dry_run import dry_run_refusals
+from chartgen.releases.helm_release import Place, Release
 from chartgen.releases.history import RevisionRecord, restore_chart, storage_kind
 from chartgen.releases.lock import Lock
 from chartgen.releases.preview import Preview, preview
 from chartgen.releases.stage import CommandStage, reported
 from chartgen.releases.state import FINISHED, REPLACING, State, run_of, survey_release
-
-if TYPE_CHECKING:
-    from chartgen.helm.chart import Chart
-    from chartgen.helm.yaml import Plain
-    from chartgen.kube import Cluster, Object
-    from chartgen.programs import Progress
-    from chartgen.releases.helm_release import Place, Release
 
 _KEPT = 20  # names of finished runs, and of machines, in the notes
 
@@ -177,11 +175,7 @@ def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: st
 
 
 def check_existence(state: State, action: str) -> None:
-    """Check that a release exists for a change, and does not exist for an install.
-
-    Raises:
-        ChartgenError: An install finds the release, or a change does not.
-    """
+    """Raise ChartgenError if an install finds the release, or a change does not."""
     if action == "install" and state.base is not None:
         hint = f"use `chartgen upgrade`, or `chartgen uninstall {state.release}` first"
         raise ChartgenError(Problem(f"release {state.release} already exists", hint=hint))

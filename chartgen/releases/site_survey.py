@@ -20,20 +20,13 @@ _CLAIM = "pvc://"
 
 @dataclass(frozen=True)
 class Survey:
-    """Names in a cluster; None where you may not read them.
-
-    Args:
-        queues: Local queues of Kueue.
-        claims: Claims for storage.
-        classes: Storage classes.
-        machines: Usable machines by machine type of the target.
-    """
+    """Names in a cluster; None where you may not read them."""
 
     namespace: str
-    queues: list[str] | None
-    claims: list[str] | None
-    classes: list[str] | None
-    machines: dict[str, int] | None
+    queues: list[str] | None  # local queues of Kueue
+    claims: list[str] | None  # claims for storage
+    classes: list[str] | None  # storage classes
+    machines: dict[str, int] | None  # usable machines by machine type of the target
 
 
 def survey_site(cluster: Cluster, target: Target, namespace: str) -> Survey:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.kube import Cluster
+from chartgen.programs import Progress
 from chartgen.releases.state import survey_release
-
-if TYPE_CHECKING:
-    from chartgen.kube import Cluster
-    from chartgen.programs import Progress
 
 UNTOUCHED = "nothing was changed"
 

@@ -20,21 +20,14 @@ FINISHED = "finished"  # note: runs that had finished when they were replaced
 
 @dataclass(frozen=True)
 class State:
-    """State of a release.
-
-    Args:
-        records: All revisions in Helm's store, oldest first.
-        runs: Its live runs, including those that are being deleted.
-        notes: Notes of earlier commands.
-        touched: Whether a command of chartgen has changed it since the last complete uninstall.
-    """
+    """State of a release."""
 
     release: str
     namespace: str
-    records: tuple[RevisionRecord, ...]
-    runs: tuple[Object, ...]
-    notes: dict[str, list[str]] = field(default_factory=dict)
-    touched: bool = False
+    records: tuple[RevisionRecord, ...]  # all revisions in Helm's store, oldest first
+    runs: tuple[Object, ...]  # its live runs, including those that are being deleted
+    notes: dict[str, list[str]] = field(default_factory=dict)  # notes of earlier commands
+    touched: bool = False  # whether a command of chartgen has changed it since the last complete uninstall
 
     @property
     def last(self) -> RevisionRecord | None:
@@ -67,11 +60,7 @@ class State:
         return found
 
     def find(self, revision: int | None) -> RevisionRecord:
-        """Return a revision; for None, the base of an upgrade or the newest.
-
-        Raises:
-            ChartgenError: The release does not exist, or Helm no longer has this revision.
-        """
+        """Return a revision; for None an upgrade's base or the newest. ChartgenError: it, or the release, is gone."""
         if not self.records:
             raise self.absent(LIST_HINT)
         if revision is None:

@@ -25,36 +25,24 @@ Stays: TypeAlias = Literal["yes", "no", "machine", "unknown"]
 
 @dataclass(frozen=True)
 class Store:
-    """Storage of a directory of a program.
+    """Storage of a directory of a program."""
 
-    Args:
-        directory: The directory; empty when the program has none.
-        where: Description of the storage.
-        stays: "yes"; "no" when it ends with the pod; "machine" when it is local to the machine; "unknown".
-    """
-
-    directory: str = ""
-    where: str = ""
+    directory: str = ""  # the directory; empty when the program has none
+    where: str = ""  # description of the storage
+    # "yes"; "no" when it ends with the pod; "machine" when it is local to the machine; "unknown"
     stays: Stays = "unknown"
 
 
 @dataclass(frozen=True)
 class Survival:
-    """Data of a run that outlives its pods.
+    """Data of a run that outlives its pods."""
 
-    Args:
-        trains: Whether it trains and so has steps to lose.
-        saves: "yes" or "no", according to its values; "unknown" for a chart that chartgen does not know.
-        interval: Steps between two checkpoints; 0 = unknown.
-        checkpoints: Their storage.
-        logs: Storage of its logs.
-    """
-
-    trains: bool
+    trains: bool  # whether it trains and so has steps to lose
+    # "yes" or "no", according to its values; "unknown" for a chart that chartgen does not know
     saves: Literal["yes", "no", "unknown"]
-    interval: int
-    checkpoints: Store
-    logs: Store
+    interval: int  # steps between two checkpoints; 0 = unknown
+    checkpoints: Store  # their storage
+    logs: Store  # storage of its logs
 
     @property
     def is_safe(self) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from chartgen.kube import CLAIM, Cluster
 from chartgen.kube.workloads import find_workers, outcome
+from chartgen.programs import Progress
 from chartgen.releases import helm_release
 from chartgen.releases.cleanup import is_kept, leftovers, remove_runs, sweep_objects
+from chartgen.releases.helm_release import Place
 from chartgen.releases.history import storage_kind
 from chartgen.releases.lock import Lock
 from chartgen.releases.preview import LostWork, lost_work
@@ -16,30 +17,17 @@ from chartgen.releases.stage import CommandStage, reported
 from chartgen.releases.state import LIST_HINT, REPLACING, State, survey_release
 from chartgen.releases.survival import Store, Survival, stored_values, survival, survival_of
 
-if TYPE_CHECKING:
-    from chartgen.programs import Progress
-    from chartgen.releases.helm_release import Place
-
 
 @dataclass(frozen=True)
 class Removal:
-    """Result of an uninstall.
+    """Result of an uninstall."""
 
-    Args:
-        release: The release's name.
-        namespace: Its namespace.
-        chart: Name and version of its chart; empty when Helm no longer had a record of it.
-        kept: Descriptions of kept data: claims, and the location of outputs.
-        survival: Data that outlives the last revision's run; None without a run.
-        losses: Work that was lost with live runs.
-    """
-
-    release: str
-    namespace: str
-    chart: str
-    kept: list[str]
-    survival: Survival | None = None
-    losses: list[LostWork] = field(default_factory=list)
+    release: str  # the release's name
+    namespace: str  # its namespace
+    chart: str  # name and version of its chart; empty when Helm no longer had a record of it
+    kept: list[str]  # descriptions of kept data: claims, and the location of outputs
+    survival: Survival | None = None  # data that outlives the last revision's run; None without a run
+    losses: list[LostWork] = field(default_factory=list)  # work that was lost with live runs
 
 
 def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progress) -> Removal:
@@ -78,12 +66,7 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
 
 
 def check_installed(cluster: Cluster, place: Place, release: str) -> State:
-    """Return the state of a release that can be uninstalled.
-
-    Raises:
-        UsageError: The name is not a valid release name.
-        ChartgenError: The release does not exist.
-    """
+    """Return the state of a release to uninstall; UsageError: an invalid name. ChartgenError: it does not exist."""
     helm_release.check_name(release)
     state = survey_release(cluster, release, place.namespace)
     if not (state.records or state.runs or state.touched):

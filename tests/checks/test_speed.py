@@ -18,7 +18,7 @@ from chartgen.checks.job import Job
 from chartgen.checks.speed import budget_of, run_of_job, speed_of, why_slow
 from chartgen.composer.assembly import compose_interface
 from chartgen.composer.library import open_library
-from chartgen.data.prices import list_price, why_unpriced
+from chartgen.data.gpus import list_price, why_unpriced
 from chartgen.errors import ChartgenError
 from chartgen.estimator import Run
 from chartgen.helm.values import Values, load_values

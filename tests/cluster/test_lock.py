@@ -25,14 +25,10 @@ NEVER = 1e6  # seconds between two renewals: those of the test only
 
 @dataclass
 class Time:
-    """A clock that stands still until somebody moves or waits on it.
-
-    Args:
-        meanwhile: Called at each wait, as often as it has items.
-    """
+    """A clock that stands still until somebody moves or waits on it."""
 
     seconds: float = 1000.0
-    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)  # called at each wait, as often as it has items
 
     def __call__(self) -> float:
         return self.seconds

@@ -7,6 +7,7 @@ import re
 import types
 from collections.abc import Mapping
 from datetime import datetime
+from inspect import getsource
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -24,6 +25,8 @@ _SCALARS: dict[Any, dict[str, Any]] = {
     datetime: {"type": "string", "format": "date-time"},
     Any: {},
 }
+# A record's field, described by the lines of comment above it or at the end of its line, or in a public docstring.
+_FIELD = re.compile(r"((?:^    # .*\n)*)^    (\w+): [^#\n]*?(?:  # (.*))?$", re.MULTILINE)
 _ARGUMENT = re.compile(r"^ {8}(\w+): (.+(?:\n {12}.+)*)", re.MULTILINE)
 
 
@@ -207,9 +210,13 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _record(record: type) -> dict[str, Any]:
-    """Return the schema of a record; its docstring describes the keys."""
-    lines = [line for each in reversed(record.__mro__) for line in _ARGUMENT.findall(each.__doc__ or "")]
-    descriptions = {name: " ".join(text.split()).replace("None", "null") for name, text in lines}
+    """Return the schema of a record; its comments or its docstring describe the keys."""
+    descriptions: dict[str, str] = {}
+    for each in (each for each in reversed(record.__mro__) if each.__module__.startswith("chartgen.")):
+        found = [(name, at_end or above.replace("#", "")) for above, name, at_end in _FIELD.findall(getsource(each))]
+        for name, text in (*found, *_ARGUMENT.findall(each.__doc__ or "")):
+            if plain := " ".join(text.split()).replace("None", "null"):
+                descriptions[name] = plain[0].upper() + plain[1:] + "." * (not plain.endswith("."))
     hints, properties = get_type_hints(record, localns={"Path": Path}), {}
     for name, default in record_members(record).items():
         schema = _schema(hints[name])

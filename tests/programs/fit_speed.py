@@ -30,19 +30,12 @@ _COVERED = 0.8
 
 
 class Sample(NamedTuple):
-    """A measured run.
+    """A measured run."""
 
-    Args:
-        row: The row.
-        run: The run.
-        speed: Logarithm of the measured tokens/s of a GPU.
-        weight: How much it counts: less where others repeat it.
-    """
-
-    row: Mapping[str, Any]
-    run: Run
-    speed: float
-    weight: float
+    row: Mapping[str, Any]  # the row
+    run: Run  # the run
+    speed: float  # logarithm of the measured tokens/s of a GPU
+    weight: float  # how much it counts: less where others repeat it
 
 
 def samples(rows: Iterable[Mapping[str, Any]]) -> list[Sample]:

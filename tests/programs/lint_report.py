@@ -24,17 +24,11 @@ from chartgen.findings import Finding, exit_code
 
 @dataclass(frozen=True)
 class Linted:
-    """What the lint of one chart gave.
+    """What the lint of one chart gave."""
 
-    Args:
-        chart: The chart's folder below the one that is linted.
-        seconds: How long the command took.
-        rows: Its findings of both levels, as `--output json` has them.
-    """
-
-    chart: str
-    seconds: float
-    rows: list[dict[str, Any]]
+    chart: str  # the chart's folder below the one that is linted
+    seconds: float  # how long the command took
+    rows: list[dict[str, Any]]  # its findings of both levels, as `--output json` has them
 
     @property
     def repository(self) -> str:

@@ -52,39 +52,25 @@ _NEVER = (*_SOCKETS, "urllib.Request", "pickle.find_class", "os.exec", "os.posix
 
 @dataclass(frozen=True)
 class Budget:
-    """What one input may take.
+    """What one input may take."""
 
-    Args:
-        wall: Seconds until it counts as endless; far above the processor time, as machines are shared.
-        processor: Seconds of processor time.
-        memory: Bytes of address space, beside what the process that forks has already: a worker that has run many
-            tests begins with gigabytes, and would end by an error where it should end by what it used.
-        resident: Bytes of resident memory, of the largest process.
-    """
-
-    wall: float = 120
-    processor: int = 30
+    wall: float = 120  # seconds until it counts as endless; far above the processor time, as machines are shared
+    processor: int = 30  # seconds of processor time
+    # Bytes of address space, beside what the process that forks has already: a worker that has run many tests begins
+    # with gigabytes, and would end by an error where it should end by what it used
     memory: int = 2 * GIGA
-    resident: int = GIGA
+    resident: int = GIGA  # bytes of resident memory, of the largest process
 
 
 @dataclass(frozen=True)
 class Cage:
-    """Where an input may read, write, and what it may start.
+    """Where an input may read, write, and what it may start."""
 
-    Args:
-        reads: The input's folder.
-        writes: The folder for what it writes.
-        scratch: The folder for its temporary files.
-        programs: Names of programs that it may start; bash only to read a script, with -n.
-        talks: Whether it may connect to servers of this machine.
-    """
-
-    reads: Path
-    writes: Path
-    scratch: Path
-    programs: tuple[str, ...] = ()
-    talks: bool = False
+    reads: Path  # the input's folder
+    writes: Path  # the folder for what it writes
+    scratch: Path  # the folder for its temporary files
+    programs: tuple[str, ...] = ()  # names of programs that it may start; bash only to read a script, with -n
+    talks: bool = False  # whether it may connect to servers of this machine
 
     def allows(self, path: str, *, write: bool) -> bool:
         """Report whether a file, links followed, may be opened."""
@@ -97,22 +83,14 @@ class Cage:
 
 @dataclass
 class Verdict:
-    """What became of an input.
+    """What became of an input."""
 
-    Args:
-        code: Its exit code; -1 for none.
-        faults: What must not be, a line each.
-        resident: Bytes of its largest process.
-        seconds: Of processor time.
-        ran: Programs that it started, with their first argument, and how often.
-        limited: Whether lint stopped at a limit of its own, and says so.
-    """
-
-    code: int = -1
-    faults: list[str] = field(default_factory=list)
-    resident: int = 0
-    seconds: float = 0
-    limited: bool = False
+    code: int = -1  # its exit code; -1 for none
+    faults: list[str] = field(default_factory=list)  # what must not be, a line each
+    resident: int = 0  # bytes of its largest process
+    seconds: float = 0  # of processor time
+    limited: bool = False  # whether lint stopped at a limit of its own, and says so
+    # Programs that it started, with their first argument, and how often
     ran: Counter[str] = field(default_factory=Counter)
 
 

@@ -52,15 +52,10 @@ _PASSING = (
 
 @dataclass(frozen=True)
 class Followed:
-    """What a reader has seen.
+    """What a reader has seen."""
 
-    Args:
-        output: What the commands have printed.
-        messages: What they have said beside it.
-    """
-
-    output: str
-    messages: str
+    output: str  # what the commands have printed
+    messages: str  # what they have said beside it
 
 
 def blocks(page: Path, language: str = "sh") -> list[str]:

@@ -32,23 +32,14 @@ _FORMS = ("text", "json", "sarif", "junit", "github")
 
 @dataclass
 class Material:
-    """What is mutated.
+    """What is mutated."""
 
-    Args:
-        charts: Charts as path -> bytes, of this repository first.
-        logs: Logs, unpacked.
-        values: Values files.
-        libraries: Folders of targets and fragments.
-        manifests: Rendered objects of this repository's charts, a list for each.
-        counts: How many of each, for people.
-    """
-
-    charts: list[dict[str, bytes]]
-    logs: list[bytes]
-    values: list[bytes]
-    libraries: list[dict[str, bytes]]
-    manifests: list[list[Any]]
-    counts: str
+    charts: list[dict[str, bytes]]  # charts as path -> bytes, of this repository first
+    logs: list[bytes]  # logs, unpacked
+    values: list[bytes]  # values files
+    libraries: list[dict[str, bytes]]  # folders of targets and fragments
+    manifests: list[list[Any]]  # rendered objects of this repository's charts, a list for each
+    counts: str  # how many of each, for people
 
 
 def collect(charts: Path | None, corpus: Path | None) -> Material:
@@ -93,17 +84,11 @@ def _log(path: Path) -> bytes:
 
 @dataclass
 class Input:
-    """One input.
+    """One input."""
 
-    Args:
-        made: Its files.
-        argv: The arguments of chartgen, or of this module's own readers.
-        ways: How it was made.
-    """
-
-    made: Files = field(default_factory=Files)
-    argv: list[str] = field(default_factory=list)
-    ways: list[str] = field(default_factory=list)
+    made: Files = field(default_factory=Files)  # its files
+    argv: list[str] = field(default_factory=list)  # the arguments of chartgen, or of this module's own readers
+    ways: list[str] = field(default_factory=list)  # how it was made
 
 
 def invent(kind: str, number: int, seed: int, material: Material) -> Input:

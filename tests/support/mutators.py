@@ -359,17 +359,11 @@ def _nodes(tree: Any) -> list[tuple[Any, Any]]:
 
 @dataclass
 class Files:
-    """An input: files and links by their paths.
+    """An input: files and links by their paths."""
 
-    Args:
-        files: Path in the input's folder -> its bytes.
-        links: Path -> what it leads to.
-        pipes: Paths of named pipes.
-    """
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    links: dict[str, str] = field(default_factory=dict)
-    pipes: list[str] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)  # path in the input's folder -> its bytes
+    links: dict[str, str] = field(default_factory=dict)  # path -> what it leads to
+    pipes: list[str] = field(default_factory=list)  # paths of named pipes
 
 
 _LEADS = [

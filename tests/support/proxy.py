@@ -98,17 +98,11 @@ def _forward(source: socket.socket, target: socket.socket, flows: threading.Even
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said in the API server's place.
+    """What is said in the API server's place."""
 
-    Args:
-        status: HTTP status.
-        body: As JSON.
-        headers: More headers.
-    """
-
-    status: int
-    body: dict[str, Any]
-    headers: dict[str, str] = field(default_factory=dict)
+    status: int  # HTTP status
+    body: dict[str, Any]  # as JSON
+    headers: dict[str, str] = field(default_factory=dict)  # more headers
 
 
 Fault = Callable[[str, str], "Answer | None"]  # method and path with its query -> an answer, or None for the server's

@@ -64,17 +64,11 @@ def needs(count: int, *, with_megatron: bool = True) -> None:
 
 @dataclass
 class Run:
-    """A process that writes its output to a file.
+    """A process that writes its output to a file."""
 
-    Args:
-        process: The process.
-        path: The file.
-        began: When it was started, in seconds of the monotonic clock.
-    """
-
-    process: subprocess.Popen[bytes]
-    path: Path
-    began: float
+    process: subprocess.Popen[bytes]  # the process
+    path: Path  # the file
+    began: float  # when it was started, in seconds of the monotonic clock
 
     @property
     def log(self) -> str:

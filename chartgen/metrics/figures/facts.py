@@ -39,32 +39,21 @@ _FAMILIES_WITH_GATE = ("llama", "mixtral")
 
 
 class FigureNote(NamedTuple):
-    """A note for the reader of a figure.
+    """A note for the reader of a figure."""
 
-    Args:
-        message: One sentence without a final stop.
-        hint: The fix; empty when none is needed.
-        severity: An error makes the command fail: sources contradict each other.
-    """
-
-    message: str
-    hint: str = ""
-    severity: Literal["error", "warning"] = "warning"
+    message: str  # one sentence without a final stop
+    hint: str = ""  # the fix; empty when none is needed
+    severity: Literal["error", "warning"] = "warning"  # an error makes the command fail: sources contradict each other
 
     def __str__(self) -> str:
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class Facts(NamedTuple):
-    """The facts on which all sources agree.
+    """The facts on which all sources agree."""
 
-    Args:
-        known: Fact -> value, by the names of NAMES.
-        notices: Contradictions; the facts in question are not in `known`.
-    """
-
-    known: Mapping[str, Any] = {}
-    notices: Sequence[FigureNote] = ()
+    known: Mapping[str, Any] = {}  # fact -> value, by the names of NAMES
+    notices: Sequence[FigureNote] = ()  # contradictions; the facts in question are not in `known`
 
     def get(self, name: str) -> Any:
         """Return a fact; None when it is unknown."""

@@ -19,29 +19,17 @@ CONVENTIONS: tuple[Attention, ...] = ("full", "causal")
 
 
 class Shape(NamedTuple):
-    """The sizes of a transformer.
+    """The sizes of a transformer."""
 
-    Args:
-        layers: Transformer layers.
-        hidden: Hidden size.
-        feed_forward: Size between the two halves of a feed-forward block, or of an expert.
-        heads: Attention heads.
-        groups: Groups of heads that share keys and values; equal to heads without sharing.
-        head: Size of a head.
-        vocabulary: Number of tokens of the output layer.
-        gated: Whether feed-forward blocks have a gate, such as SwiGLU: three matrices instead of two.
-        routed: Experts that each token visits; 1 without experts.
-    """
-
-    layers: int
-    hidden: int
-    feed_forward: int
-    heads: int
-    groups: int
-    head: int
-    vocabulary: int
-    gated: bool = False
-    routed: int = 1
+    layers: int  # transformer layers
+    hidden: int  # hidden size
+    feed_forward: int  # size between the two halves of a feed-forward block, or of an expert
+    heads: int  # attention heads
+    groups: int  # groups of heads that share keys and values; equal to heads without sharing
+    head: int  # size of a head
+    vocabulary: int  # number of tokens of the output layer
+    gated: bool = False  # whether feed-forward blocks have a gate, such as SwiGLU: three matrices instead of two
+    routed: int = 1  # experts that each token visits; 1 without experts
 
 
 def sample_flops(shape: Shape, sequence: int, attention: Attention, *, lora: bool = False) -> float:

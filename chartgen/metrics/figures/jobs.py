@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def facts_of_release(chart: Chart, values: Values) -> tuple[Mapping[str, Any], Job | None]:
-    """Return the facts in the values of a release, and its job; None for a chart that is not of a target.
-
-    Raises:
-        ChartgenError: The values are not valid for the chart.
-    """
+    """Return the facts in a release's values, and its job; None without a target. ChartgenError: invalid values."""
     from chartgen.checks import check_values, job_of
     from chartgen.errors import ChartgenError
 

@@ -13,15 +13,10 @@ FORMATS = ("bf16", "fp8", "fp4")
 
 
 class Peak(NamedTuple):
-    """The peak speed of a GPU.
+    """The peak speed of a GPU."""
 
-    Args:
-        tflops: Dense TFLOPS.
-        name: Its name, such as `fp8 peak of h100-80gb`.
-    """
-
-    tflops: float
-    name: str
+    tflops: float  # dense TFLOPS
+    name: str  # its name, such as `fp8 peak of h100-80gb`
 
 
 def gpu_name(name: str) -> str:

@@ -17,32 +17,20 @@ _FILE = Path(__file__).parents[2] / "data" / "published.yaml"
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One published speed.
-
-    Args:
-        gpu: GPU model.
-        gpus: Number of GPUs; 0 = not published.
-        precision: Precision.
-        sequence: Tokens of a sample.
-        tokens: Tokens/s per GPU.
-        tflops: TFLOPS per GPU; None = not published.
-        attention: Convention of `tflops`; empty without one.
-        batch: Samples of a step; 0 = not published.
-        layout: Parallel sizes above 1 and micro-batch; empty = not known.
-    """
+    """One published speed."""
 
     model: str
-    gpu: str
-    gpus: int = 0
-    precision: str
-    sequence: int
-    tokens: float
-    tflops: float | None = None
-    attention: str = ""
+    gpu: str  # GPU model
+    gpus: int = 0  # number of GPUs; 0 = not published
+    precision: str  # precision
+    sequence: int  # tokens of a sample
+    tokens: float  # tokens/s per GPU
+    tflops: float | None = None  # TFLOPS per GPU; None = not published
+    attention: str = ""  # convention of `tflops`; empty without one
     container: str
     source: str
-    batch: int = 0
-    layout: Mapping[str, int] = field(default_factory=dict)
+    batch: int = 0  # samples of a step; 0 = not published
+    layout: Mapping[str, int] = field(default_factory=dict)  # parallel sizes above 1 and micro-batch; empty = not known
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {size}" for name, size in self.layout.items())
@@ -57,11 +45,7 @@ def published_data() -> dict[str, Any]:
 
 
 def find_model(name: str) -> tuple[str, dict[str, Any]]:
-    """Return a model's own name and its facts.
-
-    Raises:
-        UsageError: The model is unknown.
-    """
+    """Return a model's own name and its facts; raise UsageError for an unknown model."""
     models: Mapping[str, dict[str, Any]] = published_data()["models"]
     for model, facts in models.items():
         if name in (model, *facts.get("aliases", ())):

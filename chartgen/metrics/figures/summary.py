@@ -34,49 +34,28 @@ class Outlier(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Step times of the window, in seconds.
+    """Step times of the window, in seconds."""
 
-    Args:
-        mean: Their mean, weighted by the number of steps per line.
-        median: Their median.
-        p5: 5 of 100 are shorter.
-        p95: 5 of 100 are longer.
-        p99: 1 of 100 is longer.
-        shortest: The shortest.
-        longest: The longest.
-        outliers: The outliers, the farthest from the median first, at most ten.
-        outlying: Number of outliers.
-    """
-
-    mean: float
-    median: float
-    p5: float
-    p95: float
-    p99: float
-    shortest: float
-    longest: float
-    outliers: tuple[Outlier, ...]
-    outlying: int
+    mean: float  # their mean, weighted by the number of steps per line
+    median: float  # their median
+    p5: float  # 5 of 100 are shorter
+    p95: float  # 5 of 100 are longer
+    p99: float  # 1 of 100 is longer
+    shortest: float  # the shortest
+    longest: float  # the longest
+    outliers: tuple[Outlier, ...]  # the outliers, the farthest from the median first, at most ten
+    outlying: int  # number of outliers
 
 
 class Speed(NamedTuple):
-    """The speed that follows from the mean step time; None where a fact is missing.
+    """The speed that follows from the mean step time; None where a fact is missing."""
 
-    Args:
-        samples: Samples per second.
-        tokens: Tokens per second of all GPUs.
-        tokens_per_gpu: Tokens per second and GPU.
-        tflops: Convention of the attention -> TFLOPS per GPU.
-        logged_tflops: TFLOPS per GPU as logged by the program, in its convention.
-        own_tokens: Tokens per second and GPU as logged by the program.
-    """
-
-    samples: float | None = None
-    tokens: float | None = None
-    tokens_per_gpu: float | None = None
-    tflops: dict[str, float] | None = None
-    logged_tflops: float | None = None
-    own_tokens: float | None = None
+    samples: float | None = None  # samples per second
+    tokens: float | None = None  # tokens per second of all GPUs
+    tokens_per_gpu: float | None = None  # tokens per second and GPU
+    tflops: dict[str, float] | None = None  # convention of the attention -> TFLOPS per GPU
+    logged_tflops: float | None = None  # TFLOPS per GPU as logged by the program, in its convention
+    own_tokens: float | None = None  # tokens per second and GPU as logged by the program
 
 
 def step_times(window: Window) -> Times | None:
@@ -193,15 +172,10 @@ _WHOLE = 0.02
 
 
 class Derived(NamedTuple):
-    """A step time that the log does not contain.
+    """A step time that the log does not contain."""
 
-    Args:
-        seconds: The mean of the window.
-        source: The basis of the calculation.
-    """
-
-    seconds: float
-    source: str
+    seconds: float  # the mean of the window
+    source: str  # the basis of the calculation
 
 
 def batch_of(window: Window) -> tuple[float | None, bool]:
@@ -245,19 +219,12 @@ def gpus_of(window: Window, facts: Facts) -> dict[str, int]:
 
 
 class LossCourse(NamedTuple):
-    """The course of the loss in the window.
+    """The course of the loss in the window."""
 
-    Args:
-        first: The first finite value.
-        last: The last finite value.
-        lowest: The lowest value.
-        slope: Change per 1,000 steps by linear regression (least squares).
-    """
-
-    first: float
-    last: float
-    lowest: float
-    slope: float
+    first: float  # the first finite value
+    last: float  # the last finite value
+    lowest: float  # the lowest value
+    slope: float  # change per 1,000 steps by linear regression (least squares)
 
 
 class Score(NamedTuple):
@@ -268,21 +235,13 @@ class Score(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """One evaluation of the model.
+    """One evaluation of the model."""
 
-    Args:
-        value: The result: a loss, or another metric of the benchmark.
-        step: The step before it; -1 = unknown.
-        samples: The number of samples before it; nan = unknown.
-        when: Its time; nan = unknown.
-        epoch: Its epoch, as the program counts; nan = unknown.
-    """
-
-    value: float
-    step: int
-    samples: float
-    when: float
-    epoch: float = NEVER
+    value: float  # the result: a loss, or another metric of the benchmark
+    step: int  # the step before it; -1 = unknown
+    samples: float  # the number of samples before it; nan = unknown
+    when: float  # its time; nan = unknown
+    epoch: float = NEVER  # its epoch, as the program counts; nan = unknown
 
 
 def loss_of(window: Window) -> LossCourse | None:

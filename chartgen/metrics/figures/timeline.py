@@ -20,57 +20,34 @@ _SLACK = 1.0
 
 
 class Restart(NamedTuple):
-    """A later start of a run.
+    """A later start of a run."""
 
-    Args:
-        step: Its first step.
-        lost: Number of repeated steps.
-        pause_seconds: Time from the last step before it to the end of its first one; None = unknown.
-    """
-
-    step: int
-    lost: int
-    pause_seconds: float | None
+    step: int  # its first step
+    lost: int  # number of repeated steps
+    pause_seconds: float | None  # time from the last step before it to the end of its first one; None = unknown
 
 
 class Checkpoints(NamedTuple):
-    """The number and times of checkpoints.
+    """The number and times of checkpoints."""
 
-    Args:
-        saved: Number of started saves.
-        unfinished: Number of these without an end in the log.
-        save_seconds: Mean time from the first rank's start to the last rank's end; None = unknown.
-        blocking_seconds: Mean time that a save stops training; None = unknown.
-        loads: Number of loads.
-        load_seconds: Mean time of a load; None = unknown.
-    """
-
-    saved: int
-    unfinished: int
-    save_seconds: float | None
-    blocking_seconds: float | None
-    loads: int
-    load_seconds: float | None
+    saved: int  # number of started saves
+    unfinished: int  # number of these without an end in the log
+    save_seconds: float | None  # mean time from the first rank's start to the last rank's end; None = unknown
+    blocking_seconds: float | None  # mean time that a save stops training; None = unknown
+    loads: int  # number of loads
+    load_seconds: float | None  # mean time of a load; None = unknown
 
 
 class Timeline(NamedTuple):
-    """How a run used its time.
+    """How a run used its time."""
 
-    Args:
-        wall_seconds: Time from the first line to the last step or checkpoint; None = the lines have no times.
-        first_step_seconds: Time from the first line to the end of the first step; None = unknown.
-        steps: Number of steps, each counted once.
-        restarts: Later starts.
-        goodput: Share of the wall time that these steps would take at their median time, 0 to 1.
-        checkpoints: The number and times of checkpoints.
-    """
-
+    # Time from the first line to the last step or checkpoint; None = the lines have no times
     wall_seconds: float | None
-    first_step_seconds: float | None
-    steps: int
-    restarts: tuple[Restart, ...]
-    goodput: float | None
-    checkpoints: Checkpoints
+    first_step_seconds: float | None  # time from the first line to the end of the first step; None = unknown
+    steps: int  # number of steps, each counted once
+    restarts: tuple[Restart, ...]  # later starts
+    goodput: float | None  # share of the wall time that these steps would take at their median time, 0 to 1
+    checkpoints: Checkpoints  # the number and times of checkpoints
 
 
 def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timeline, list[FigureNote]]:
@@ -172,21 +149,13 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 class Cost(NamedTuple):
-    """The cost of a run, in the currency of the price.
+    """The cost of a run, in the currency of the price."""
 
-    Args:
-        total: Cost of the wall time; None = unknown.
-        per_billion_tokens: Cost at the speed of the window; None = unknown.
-        machines: Number of machines.
-        price: Price per machine and hour.
-        currency: Its currency; empty = not stated.
-    """
-
-    total: float | None
-    per_billion_tokens: float | None
-    machines: int
-    price: float
-    currency: str = ""
+    total: float | None  # cost of the wall time; None = unknown
+    per_billion_tokens: float | None  # cost at the speed of the window; None = unknown
+    machines: int  # number of machines
+    price: float  # price per machine and hour
+    currency: str = ""  # its currency; empty = not stated
 
 
 def cost_of(

@@ -20,12 +20,7 @@ _SHARE = 5
 
 
 class Window:
-    """Some steps of a track.
-
-    Args:
-        ranges: Indices of the steps in the window.
-        skipped: Number of steps skipped as warm-up, in all starts together.
-    """
+    """Some steps of a track: ranges of indices, and how many were skipped as warm-up in all starts together."""
 
     def __init__(self, track: Track, ranges: tuple[range, ...], skipped: int = 0) -> None:
         self.track = track
@@ -131,11 +126,7 @@ def steady(track: Track) -> Window:
 
 
 def between(track: Track, first: int, last: int) -> Window:
-    """Return the steps from one number to another, both included.
-
-    Raises:
-        ChartgenError: The log does not contain any of them.
-    """
+    """Return the steps from one number to another, both included; raise ChartgenError if the log has none of them."""
     ranges = []
     for step in kept_steps(track):
         start = bisect_left(track.numbers, first, step.start, step.stop)

@@ -15,18 +15,12 @@ NEVER = math.nan
 
 
 class Step(NamedTuple):
-    """One training step, or several steps logged together.
+    """One training step, or several steps logged together."""
 
-    Args:
-        number: The step, as the log counts.
-        values: The logged values, by the names of VALUES.
-        planned: Steps of the whole run; 0 = unknown.
-    """
-
-    number: int
+    number: int  # the step, as the log counts
     when: float
-    values: dict[str, float]
-    planned: int = 0
+    values: dict[str, float]  # the logged values, by the names of VALUES
+    planned: int = 0  # steps of the whole run; 0 = unknown
 
 
 class Steps(NamedTuple):
@@ -46,17 +40,12 @@ class Timings(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """One event of a checkpoint.
+    """One event of a checkpoint."""
 
-    Args:
-        sign: start, end (the checkpoint is usable), saved (training continues), or load.
-        seconds: Its duration; nan = unknown.
-    """
-
-    sign: str
+    sign: str  # start, end (the checkpoint is usable), saved (training continues), or load
     step: int
     when: float
-    seconds: float = NEVER
+    seconds: float = NEVER  # its duration; nan = unknown
     section: int = 0
 
 
@@ -75,23 +64,15 @@ class Start(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Another event with a time: the start or end of a run, or an evaluation.
+    """Another event with a time: the start or end of a run, or an evaluation."""
 
-    Args:
-        kind: run_start, run_stop, eval, or end (of the training, at a step that may not be logged).
-        text: Its content: `success`, `aborted`, or a number.
-        step: The step of an evaluation.
-        samples: Number of samples before it; nan = unknown.
-        epoch: Its epoch, or the share of the first; nan = unknown.
-    """
-
-    kind: str
+    kind: str  # run_start, run_stop, eval, or end (of the training, at a step that may not be logged)
     when: float
-    text: str = ""
+    text: str = ""  # its content: `success`, `aborted`, or a number
     section: int = 0
-    step: int = -1
-    samples: float = NEVER
-    epoch: float = NEVER
+    step: int = -1  # the step of an evaluation
+    samples: float = NEVER  # number of samples before it; nan = unknown
+    epoch: float = NEVER  # its epoch, or the share of the first; nan = unknown
 
 
 class Remark(NamedTuple):

@@ -67,11 +67,7 @@ def read_blocks(place: str) -> Iterator[bytes]:
 
 
 def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]:
-    """Yield pieces of a log as blocks of whole lines; a last line without an end counts as a whole one.
-
-    Raises:
-        ChartgenError: It is not text.
-    """
+    """Yield pieces of a log, text or else ChartgenError, as blocks of whole lines; a last one needs no end."""
     rest: list[bytes] = []
     size = 0
     for piece in pieces:

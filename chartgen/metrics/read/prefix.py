@@ -38,11 +38,7 @@ def read_time(text: bytes, start: int = 0, end: int = 64) -> float:
 
 
 def minute_of(text: bytes) -> int:
-    """Return the first second of a minute such as 2026-02-06 20:55.
-
-    Raises:
-        ValueError: The minute is invalid.
-    """
+    """Return the first second of a minute such as 2026-02-06 20:55; raise ValueError for an invalid one."""
     found = _MINUTES.get(text)
     if found is None:
         if len(_MINUTES) >= _KEPT:
@@ -53,11 +49,7 @@ def minute_of(text: bytes) -> int:
 
 
 def epoch_seconds(minutes: Sequence[bytes], seconds: Sequence[bytes]) -> list[float]:
-    """Convert minutes such as 2026-02-06 20:55 and their seconds to seconds of an epoch.
-
-    Raises:
-        ValueError: A time is invalid.
-    """
+    """Convert minutes such as 2026-02-06 20:55, with seconds, to seconds of an epoch; ValueError: invalid ones."""
     begun = {minute: minute_of(minute) for minute in set(minutes)}
     return [begun[minute] + float(second) for minute, second in zip(minutes, seconds, strict=True)]
 
@@ -80,17 +72,11 @@ _STARTS = frozenset(b"[0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 
 
 class Prefix(NamedTuple):
-    """The prefix of a line.
+    """The prefix of a line."""
 
-    Args:
-        when: Time of the line; nan = the prefix has no time.
-        rank: The process that wrote the line, as bytes that are equal for the same process; empty = unknown.
-        size: Bytes of the prefix.
-    """
-
-    when: float
-    rank: bytes
-    size: int
+    when: float  # time of the line; nan = the prefix has no time
+    rank: bytes  # the process that wrote the line, as bytes that are equal for the same process; empty = unknown
+    size: int  # bytes of the prefix
 
 
 NONE = Prefix(NEVER, b"", 0)

@@ -39,11 +39,7 @@ Found: TypeAlias = tuple[str, bytes, Event]
 
 
 class Scanner:
-    """Reads one log.
-
-    Args:
-        own: Expressions for the lines of a program of the user's, which count before all others; None without any.
-    """
+    """Reads one log; `own` has expressions for the lines of a user's program, which count before all others."""
 
     def __init__(self, own: LinePatterns | None = None) -> None:
         #: Time of the first line with a time; nan = none has one.

@@ -18,17 +18,12 @@ _LARGEST = 3.4028235e38
 
 
 class Attempt(NamedTuple):
-    """The indices of the steps of one start of a run.
-
-    Args:
-        section: Number of configurations printed before it.
-        before: Steps that the start before it had planned; 0 = unknown.
-    """
+    """The indices of the steps of one start of a run."""
 
     begin: int
     end: int
-    section: int
-    before: int = 0
+    section: int  # number of configurations printed before it
+    before: int = 0  # steps that the start before it had planned; 0 = unknown
 
 
 class Column(Sequence[float]):

@@ -55,11 +55,7 @@ def format_size(number: int) -> str:
 
 
 def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: str = "light") -> None:
-    """Draw the bus bandwidth over the sizes, with a panel for each collective.
-
-    Raises:
-        UsageError: It is another kind of file.
-    """
+    """Draw bus bandwidth over the sizes, a panel for each collective; raise UsageError for a file of another kind."""
     check_kind(path)
     names = dict.fromkeys(name_of(row, rows) for row in rows)
     colours = cycle((BLUE, ORANGE, GREEN, RED))

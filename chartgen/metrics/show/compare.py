@@ -28,21 +28,13 @@ _MODEL = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of a run with a baseline.
+    """The comparison of a run with a baseline."""
 
-    Args:
-        change: Relative difference of the speed: -0.019 is 1.9 % below.
-        what: The compared figure: tokens/s/GPU, TFLOPS/GPU or steps/s.
-        sentence: The result as a sentence, with the baseline's convention.
-        notes: Differences besides speed.
-        other: Different facts that affect the speed, by the names of facts.NAMES.
-    """
-
-    change: float
-    what: str
-    sentence: str
-    notes: tuple[str, ...]
-    other: tuple[str, ...] = ()
+    change: float  # relative difference of the speed: -0.019 is 1.9 % below
+    what: str  # the compared figure: tokens/s/GPU, TFLOPS/GPU or steps/s
+    sentence: str  # the result as a sentence, with the baseline's convention
+    notes: tuple[str, ...]  # differences besides speed
+    other: tuple[str, ...] = ()  # different facts that affect the speed, by the names of facts.NAMES
 
 
 class ComparedRun(NamedTuple):
@@ -128,11 +120,7 @@ def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Compar
 
 
 def refuse_other_model(ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> None:
-    """Raise an error for two different models.
-
-    Raises:
-        ChartgenError: Their sizes differ; the message names each difference.
-    """
+    """Raise ChartgenError for two different models; it names each difference of their sizes."""
     pairs = [(key, ours.get(key), theirs.get(key)) for key in _MODEL]
     sizes = [(key, own, other) for key, own, other in pairs if None not in (own, other) and not same(key, own, other)]
     if sizes:

@@ -92,11 +92,7 @@ def _cell(value: float, *, known: bool) -> str:
 
 
 def exposition(figures: RunFigures, labels: Mapping[str, str]) -> str:
-    """Return all known figures as gauges.
-
-    Args:
-        labels: Labels of every sample, such as release and namespace.
-    """
+    """Return all known figures as gauges, each with labels, such as release and namespace."""
     return "".join(_family(name, help_text, samples, labels) for name, help_text, samples in _families(figures))
 
 

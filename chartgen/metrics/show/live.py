@@ -20,14 +20,10 @@ _RECENT = 20
 
 
 class LiveProgress(NamedTuple):
-    """The progress of a run.
+    """The progress of a run."""
 
-    Args:
-        text: One line; empty before the first step.
-        seconds: Median time of the last steps; None where they are too few to judge by, or do not show one.
-    """
-
-    text: str
+    text: str  # one line; empty before the first step
+    # Median time of the last steps; None where they are too few to judge by, or do not show one
     seconds: float | None = None
 
 

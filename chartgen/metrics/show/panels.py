@@ -37,12 +37,7 @@ _SIGNS = {
 
 
 class Far(NamedTuple):
-    """A value beyond an axis.
-
-    Args:
-        step: Its step, or the middle of the neighbouring steps that include it.
-        single: Whether `step` is exact.
-    """
+    """A value beyond an axis, at its step; if not `single`, at the middle of the neighbouring steps that include it."""
 
     step: float
     value: float
@@ -54,20 +49,14 @@ class Far(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """One course over the steps.
-
-    Args:
-        courses: The course of each start of the run.
-        colours: On a light and on a dark background.
-        beyond: Values beyond the axis, by step.
-    """
+    """One course over the steps."""
 
     title: str
-    courses: list[Course]
-    colours: tuple[str, str]
+    courses: list[Course]  # the course of each start of the run
+    colours: tuple[str, str]  # on a light and on a dark background
     low: float
     high: float
-    beyond: Sequence[Far] = ()
+    beyond: Sequence[Far] = ()  # values beyond the axis, by step
 
     @property
     def cut(self) -> str:
@@ -80,17 +69,12 @@ class Panel:
 
 
 class EventMarks(NamedTuple):
-    """Steps with events.
+    """Steps with events."""
 
-    Args:
-        steps: restart, checkpoint or odd (a loss that is nan or infinite) -> the steps to mark.
-        lost: First and last of the repeated steps, for each start.
-        legend: What each mark means, after its sign.
-    """
-
+    # Restart, checkpoint or odd (a loss that is nan or infinite) -> the steps to mark
     steps: Mapping[str, Sequence[int]] = {}
-    lost: Sequence[tuple[int, int]] = ()
-    legend: Sequence[str] = ()
+    lost: Sequence[tuple[int, int]] = ()  # first and last of the repeated steps, for each start
+    legend: Sequence[str] = ()  # what each mark means, after its sign
 
 
 def panels(found: RunFigures) -> list[Panel]:

@@ -54,24 +54,15 @@ def _block(value: float, low: float, high: float) -> str:
 
 
 class Course(NamedTuple):
-    """A column over the steps of one start.
-
-    Args:
-        lost: Whether a later start repeated these steps.
-        run: Number of the baseline whose course it is; 0 for the run itself.
-    """
+    """A column over the steps of one start."""
 
     bins: list[Bin]
-    lost: bool
-    run: int = 0
+    lost: bool  # whether a later start repeated these steps
+    run: int = 0  # number of the baseline whose course it is; 0 for the run itself
 
 
 def courses(figures: RunFigures, name: str, most: int) -> list[Course]:
-    """Return a column in bins, separate for each start of the run; empty when the log does not contain it.
-
-    Args:
-        most: Maximum number of bins of all starts together.
-    """
+    """Return a column in bins for each start, `most` in all; empty when the log does not contain it."""
     track = figures.log.track
     column = track.column(name)
     if column is None:

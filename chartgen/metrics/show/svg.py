@@ -46,19 +46,13 @@ RULES = """
 
 
 class StepAxis(NamedTuple):
-    """The horizontal axis.
-
-    Args:
-        unit: Name of its values.
-        write: Formats a value; only whole ones have ticks.
-        width: Pixels of the picture; a phone needs a narrow one, since a scaled one has tiny letters.
-    """
+    """The horizontal axis."""
 
     first: float
     last: float
-    unit: str = "step"
-    write: Callable[[float], str] = "{:,.0f}".format
-    width: int = 960
+    unit: str = "step"  # name of its values
+    write: Callable[[float], str] = "{:,.0f}".format  # formats a value; only whole ones have ticks
+    width: int = 960  # pixels of the picture; a phone needs a narrow one, since a scaled one has tiny letters
 
 
 class Scale:
@@ -102,11 +96,7 @@ def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int
 
 
 def picture(title: Sequence[str], shown: Sequence[Panel], happened: EventMarks, axis: StepAxis, theme: str) -> str:
-    """Return panels as one picture.
-
-    Args:
-        title: Lines above the panels, and the last one below them.
-    """
+    """Return panels as one picture; the title consists of the lines above them, and a last one below."""
     *above, below = title
     top = _LINE * len(above) + 8
     width, height = axis.width, top + _HEIGHT * len(shown) + _LINE
@@ -257,11 +247,7 @@ def plot(figures: RunFigures, path: Path, theme: str = "light", compared: Sequen
 
 
 def check_kind(path: Path) -> None:
-    """Check that a file is a picture.
-
-    Raises:
-        UsageError: It is not a picture.
-    """
+    """Raise UsageError for a file that is not a picture."""
     if path.suffix != ".svg":
         hint = "name it .svg; a browser opens it, and rsvg-convert makes a .png or .pdf of it"
         raise UsageError(Problem(f"cannot draw {path.name}", hint=hint))

@@ -62,11 +62,7 @@ def figure_rows(figures: RunFigures) -> Iterator[tuple[str, str]]:
 
 
 def lines(figures: RunFigures, *, drawn: bool = True) -> Iterator[str]:
-    """Yield the figures as lines.
-
-    Args:
-        drawn: Whether sparklines of step time and loss follow theirs.
-    """
+    """Yield the figures as lines; if `drawn`, sparklines of step time and loss follow theirs."""
     for label, text in figure_rows(figures):
         yield f"{label:<11} {text}"
         name = {"step time": "seconds", "loss": "loss"}.get(label)

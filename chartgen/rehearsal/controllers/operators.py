@@ -30,33 +30,24 @@ _CERTIFICATES = "k8s-webhook-server/serving-certs"
 
 @dataclass(frozen=True)
 class Operator:
-    """A controller of runs.
-
-    Args:
-        arguments: Its arguments, with {kubeconfig}, {config}, {folder}, {webhook} and {health} for files and ports, and
-            {paths} of its webhooks.
-        namespace: The namespace that it expects.
-        variables: Its environment, with {kubeconfig}, {folder} and {health}.
-        probe: A kind and an object of it that webhooks accept once it is ready; None without webhooks.
-        certificates: The folder of its certificate, below its own.
-        secret: The Secret that its certificate rotator fills, which is not used here; the rotator cannot be disabled.
-        settings: Returns its configuration for the ports and its folder; None without a file.
-        health: The path by which it reports that it handles jobs; empty without one.
-        change: Changes each of its webhook configurations.
-        renames: Whether these get other names; not those that it reads itself.
-    """
+    """A controller of runs."""
 
     name: str
+    # Its arguments, with {kubeconfig}, {config}, {folder}, {webhook} and {health} for files and ports, and {paths} of
+    # its webhooks
     arguments: tuple[str, ...]
-    namespace: str = "default"
-    variables: tuple[str, ...] = ()
+    namespace: str = "default"  # the namespace that it expects
+    variables: tuple[str, ...] = ()  # its environment, with {kubeconfig}, {folder} and {health}
+    # A kind and an object of it that webhooks accept once it is ready; None without webhooks
     probe: tuple[Kind, Object] | None = None
-    certificates: str = "."
+    certificates: str = "."  # the folder of its certificate, below its own
+    # The Secret that its certificate rotator fills, which is not used here; the rotator cannot be disabled
     secret: str = ""
+    # Returns its configuration for the ports and its folder; None without a file
     settings: Callable[[Sequence[int], Path], Any] | None = None
-    health: str = "readyz"
-    change: Callable[[Object], None] = lambda _: None
-    renames: bool = True
+    health: str = "readyz"  # the path by which it reports that it handles jobs; empty without one
+    change: Callable[[Object], None] = lambda _: None  # changes each of its webhook configurations
+    renames: bool = True  # whether these get other names; not those that it reads itself
 
     def start(self, plane: ControlPlane) -> None:
         """Start it and wait until it handles jobs, and its webhooks answer."""

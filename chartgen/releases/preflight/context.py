@@ -62,16 +62,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PreflightContext:
-    """A planned release on a cluster, with the cluster data read so far.
-
-    Args:
-        chart: The release's chart; None when only the cluster is checked.
-        values: The user's layers; None without a chart.
-    """
+    """A planned release on a cluster, with the cluster data read so far."""
 
     cluster: Cluster
-    chart: Chart | None
-    values: Values | None
+    chart: Chart | None  # the release's chart; None when only the cluster is checked
+    values: Values | None  # the user's layers; None without a chart
     objects: list[Object]
     release: str
     namespace: str

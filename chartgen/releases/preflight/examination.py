@@ -91,11 +91,7 @@ def examine(
 
 
 def examine_cluster(cluster: Cluster, namespace: str = "") -> list[Diagnosis]:
-    """Run the checks of a cluster that need no chart.
-
-    Raises:
-        MissingToolError: The cluster does not answer.
-    """
+    """Run the checks of a cluster that need no chart; raise MissingToolError if it does not answer."""
     return _examine(CLUSTER, PreflightContext(cluster, None, None, [], "", namespace or cluster.namespace))
 
 

@@ -24,22 +24,14 @@ _ON_DEMAND = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 
 @dataclass(frozen=True)
 class Fleet:
-    """The machines for one sort of pods.
-
-    Args:
-        selected: Machines that match the selector of the pods.
-        usable: Selected machines that are Ready and not cordoned.
-        tolerated: Usable machines whose taints the pods tolerate.
-        needed: Number of machines that the pods fill.
-        places: Number of pods that fit onto the tolerated machines when these are empty.
-    """
+    """The machines for one sort of pods."""
 
     pods: Pods
-    selected: list[Object]
-    usable: list[Object]
-    tolerated: list[Object]
-    needed: int
-    places: int
+    selected: list[Object]  # machines that match the selector of the pods
+    usable: list[Object]  # selected machines that are Ready and not cordoned
+    tolerated: list[Object]  # usable machines whose taints the pods tolerate
+    needed: int  # number of machines that the pods fill
+    places: int  # number of pods that fit onto the tolerated machines when these are empty
 
 
 def machines(context: PreflightContext) -> Iterator[Diagnosis]:

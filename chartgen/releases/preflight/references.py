@@ -74,11 +74,7 @@ def priority_classes(context: PreflightContext) -> Iterator[Diagnosis]:
 
 
 def _existing(context: PreflightContext, kind: Kind, title: str, names: Iterable[str], fix: str) -> Iterator[Diagnosis]:
-    """Check that objects exist.
-
-    Args:
-        fix: What to do without one; of a namespaced kind, kubectl's arguments that create it. {} is its name.
-    """
+    """Check that objects exist; `fix` is what to do, or for a namespaced kind kubectl's arguments to create {}."""
     where, kubectl = "", ""
     if kind.namespaced:
         where, kubectl = f" in namespace {context.namespace}", f"kubectl --namespace {context.namespace} "

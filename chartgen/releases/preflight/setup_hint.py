@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chartgen.checks import effective_values
 from chartgen.checks.job import value_at
 from chartgen.checks.secrets import looks_secret
 from chartgen.composer.origin import origin_of
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Layer, Values
 from chartgen.helm.yaml import dotted
-from chartgen.releases.history import read_records
-from chartgen.releases.preflight.context import read_if_allowed
-
-if TYPE_CHECKING:
-    from chartgen.helm.chart import Chart
-    from chartgen.helm.values import Layer, Values
-    from chartgen.releases.history import RevisionRecord
-    from chartgen.releases.preflight.context import PreflightContext
+from chartgen.releases.history import RevisionRecord, read_records
+from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 
 RELEASE = "setup"
 _NOT_ITS = {"env", "secretEnv"}  # concern only the run, and may contain a secret by mistake

@@ -19,11 +19,7 @@ _AT_ONCE = 16
 
 
 def explain_release(cluster: Cluster, release: str, namespace: str) -> Explanation:
-    """Return why a release's run ended or hangs.
-
-    Raises:
-        ChartgenError: The release has no pods, and none was removed.
-    """
+    """Return why a release's run ended or hangs; raise ChartgenError without pods, if none was removed."""
     members = sorted((member for member, _ in each_member(cluster, release, namespace)), key=_order)
     lost = _removals(cluster, release, namespace)
     if not members and not lost:

@@ -48,29 +48,17 @@ _HUNG = 75  # library/workloads/common/files/watch.py
 
 @dataclass(frozen=True)
 class FirstFailure:
-    """The first failure of a run.
+    """The first failure of a run."""
 
-    Args:
-        what: Description of the failure, in one line.
-        rank: Global rank of the process that failed first; None when unknown.
-        exit_code: Its exit code, else that of its container; None when unknown.
-        pod: Its pod; empty when it is gone and its name is unknown.
-        machine: Its machine.
-        at: Time of the failure.
-        lines: The lines of its log that show the cause.
-        then: Reactions of the controllers, one sentence each.
-        hint: Advice for the user.
-    """
-
-    what: str
-    rank: int | None = None
-    exit_code: int | None = None
-    pod: str = ""
-    machine: str = ""
-    at: datetime | None = None
-    lines: tuple[str, ...] = ()
-    then: tuple[str, ...] = ()
-    hint: str = ""
+    what: str  # description of the failure, in one line
+    rank: int | None = None  # global rank of the process that failed first; None when unknown
+    exit_code: int | None = None  # its exit code, else that of its container; None when unknown
+    pod: str = ""  # its pod; empty when it is gone and its name is unknown
+    machine: str = ""  # its machine
+    at: datetime | None = None  # time of the failure
+    lines: tuple[str, ...] = ()  # the lines of its log that show the cause
+    then: tuple[str, ...] = ()  # reactions of the controllers, one sentence each
+    hint: str = ""  # advice for the user
 
 
 def find_failure(
@@ -187,11 +175,7 @@ def _how(end: End, exit_code: int | None) -> str:
 
 
 def telling(log: Sequence[str], count: int) -> list[str]:
-    """Return the lines that show why a program failed.
-
-    Returns:
-        Consecutive lines that end with the cause; the last lines when the cause is unknown.
-    """
+    """Return the consecutive lines that end with the cause of a program's failure; the last lines if unknown."""
     end = next((index for index, line in enumerate(log) if _LAUNCHER.search(line, 0, LONGEST)), len(log))
     causes = {index: match["rank"] for index in range(end) if (match := _CAUSE.match(log[index]))}
     last = max((index for index in causes if causes[index]), default=max(causes, default=len(log) - 1)) + 1

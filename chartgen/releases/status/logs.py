@@ -22,12 +22,7 @@ _BACKLOG = 1000  # queued lines of all pods together, to limit memory
 
 
 def find_sources(cluster: Cluster, release: str, namespace: str, *, rank: str = "", machine: str = "") -> list[Source]:
-    """Return the pods whose logs are shown; see `choose`.
-
-    Raises:
-        UsageError: The rank or machine does not exist.
-        ChartgenError: No pod of the release exists.
-    """
+    """Return pods to show, see `choose`; UsageError: an unknown rank or machine. ChartgenError: no pods."""
     members = [member for member, _ in each_member(cluster, release, namespace)]
     if not members:
         hint = f"`chartgen status {release}` shows why"

@@ -92,41 +92,29 @@ class End:
 
 @dataclass(frozen=True)
 class Member:
-    """One pod of a run.
-
-    Args:
-        uid: Distinguishes it from a replacement pod of the same name.
-        index: Its number among the pods of its task; None without a number.
-        place: Labels that a replacement pod shares: its number, its task and its component.
-        ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job, and without a
-            number, as for the workers of a Ray job.
-        machine: Its machine; empty before placement.
-        container: The program's container, to which `since` and `program_restarts` belong.
-        ready: It runs and its containers are ready, or it has succeeded.
-        started: It runs, or has succeeded.
-        ends: Its containers that failed, or the failure of the pod itself.
-        stuck: Reason, message and image of a container that does not start.
-        drives: It starts the program for all others, and prints their output: the master of an MPI job, the submitter
-            of a Ray job.
-    """
+    """One pod of a run."""
 
     name: str
-    uid: str
-    index: int | None
-    place: tuple[tuple[str, str], ...]
+    uid: str  # distinguishes it from a replacement pod of the same name
+    index: int | None  # its number among the pods of its task; None without a number
+    place: tuple[tuple[str, str], ...]  # labels that a replacement pod shares: its number, its task and its component
     gpus: int
+    # Global ranks of its processes; empty without a GPU, as for the master of an MPI job, and without a number, as for
+    # the workers of a Ray job
     ranks: range
-    machine: str
-    container: str
+    machine: str  # its machine; empty before placement
+    container: str  # the program's container, to which `since` and `program_restarts` belong
     phase: str
-    ready: bool
-    started: bool
+    ready: bool  # it runs and its containers are ready, or it has succeeded
+    started: bool  # it runs, or has succeeded
     since: datetime | None
     restarts: int
     program_restarts: int
-    ends: tuple[End, ...]
+    ends: tuple[End, ...]  # its containers that failed, or the failure of the pod itself
     unplaced: str
-    stuck: tuple[str, str, str] | None
+    stuck: tuple[str, str, str] | None  # reason, message and image of a container that does not start
+    # It starts the program for all others, and prints their output: the master of an MPI job, the submitter of a Ray
+    # job
     drives: bool = False
 
 

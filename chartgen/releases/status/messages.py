@@ -15,16 +15,11 @@ LONGEST = 4096
 
 @dataclass(frozen=True)
 class Wording:
-    """Plain wording for a message of Kubernetes or a controller.
-
-    Args:
-        words: The wording; may use the pattern's groups.
-        hint: Advice; may use the groups too.
-    """
+    """Plain wording for a message of Kubernetes or a controller."""
 
     pattern: str
-    words: str
-    hint: str
+    words: str  # the wording; may use the pattern's groups
+    hint: str  # advice; may use the groups too
 
 
 def reword(message: str, wordings: Iterable[Wording]) -> list[Problem]:

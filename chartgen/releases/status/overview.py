@@ -52,23 +52,16 @@ def read_releases(cluster: Cluster, namespace: str = "", *, refused: Callable[[P
 
 @dataclass(frozen=True)
 class Glance(Readout):
-    """State of a release among others, with what its run has used so far.
+    """State of a release among others, with what its run has used so far."""
 
-    Args:
-        gpu_hours: GPU-hours since the present phase began; None unless the run is running with GPUs since a known time.
-        cost: Cost of its machines in that time, in the currency of the price; None without a price or that time.
-    """
-
+    # GPU-hours since the present phase began; None unless the run is running with GPUs since a known time
     gpu_hours: float | None = None
+    # Cost of its machines in that time, in the currency of the price; None without a price or that time
     cost: float | None = None
 
 
 def glance(readout: Readout, now: datetime, price: float | None = None) -> Glance:
-    """Return a readout with what its run has used so far.
-
-    Args:
-        price: Price of one machine for an hour; None = unknown.
-    """
+    """Return a readout with what its run has used so far, at a price of one machine for an hour; None = unknown."""
     if readout.phase != "running" or readout.since is None or readout.since > now or not readout.gpus:
         return Glance(**vars(readout))  # with a start after now, the clock here is behind the cluster's
     hours = (now - readout.since).total_seconds() / 3600

@@ -50,12 +50,7 @@ def exec_argv(place: Place, member: Member, command: Sequence[str], *, streams: 
 
 
 def run_in_pod(place: Place, member: Member, command: Sequence[str], *, seconds: float) -> str:
-    """Run a command in a pod and return its output.
-
-    Raises:
-        MissingToolError: kubectl is missing.
-        ChartgenError: The command fails, or takes longer.
-    """
+    """Return a command's output in a pod; MissingToolError: no kubectl. ChartgenError: it fails or takes longer."""
     argv = exec_argv(place, member, command)
     try:
         done = subprocess.run(

@@ -12,38 +12,27 @@ from chartgen.releases.status.members import Member, each_member, rendezvous
 
 @dataclass
 class PodSummary:
-    """The pods of a release, as counts and examples.
+    """The pods of a release, as counts and examples."""
 
-    Args:
-        names: Names of the pods that are placed but do not run.
-        ready: Pods that are ready, or have succeeded.
-        started: Pods that run, or have succeeded.
-        silent: Pods without a machine and without a message of the scheduler.
-        since: Start time of the last pod.
-        unplaced: Number of pods that the scheduler cannot place, by its message.
-        example: A pod for each of these messages.
-        stuck: Number of pods with a container that does not start, by its reason, image and message.
-        last: The pod with the last rank, which prints the loss.
-        rendezvous: MASTER_ADDR:MASTER_PORT of the pods; empty without them.
-        master: The pod without GPUs that starts the program for the other pods, and prints their output.
-    """
-
-    names: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # names of the pods that are placed but do not run
     pods: int = 0
-    ready: int = 0
-    started: int = 0
-    silent: int = 0
+    ready: int = 0  # pods that are ready, or have succeeded
+    started: int = 0  # pods that run, or have succeeded
+    silent: int = 0  # pods without a machine and without a message of the scheduler
     restarts: int = 0
     gpus: int = 0
-    since: datetime | None = None
+    since: datetime | None = None  # start time of the last pod
     machines: set[str] = field(default_factory=set)
+    # Number of pods that the scheduler cannot place, by its message
     unplaced: Counter[str] = field(default_factory=Counter)
-    example: dict[str, Object] = field(default_factory=dict)
+    example: dict[str, Object] = field(default_factory=dict)  # a pod for each of these messages
+    # Number of pods with a container that does not start, by its reason, image and message
     stuck: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     failed: list[Member] = field(default_factory=list)
     first: Member | None = None
-    last: Member | None = None
-    rendezvous: str = ""
+    last: Member | None = None  # the pod with the last rank, which prints the loss
+    rendezvous: str = ""  # MASTER_ADDR:MASTER_PORT of the pods; empty without them
+    # The pod without GPUs that starts the program for the other pods, and prints their output
     master: Member | None = None
 
     @property

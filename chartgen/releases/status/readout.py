@@ -28,19 +28,12 @@ _KIND = re.compile(r"^kind: (\w+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Revision:
-    """The last revision in Helm's store.
+    """The last revision in Helm's store."""
 
-    Args:
-        number: From 1.
-        chart: Name and version of the chart.
-        status: Helm's status.
-        updated: Creation time.
-    """
-
-    number: int
-    chart: str
-    status: str
-    updated: datetime
+    number: int  # from 1
+    chart: str  # name and version of the chart
+    status: str  # Helm's status
+    updated: datetime  # creation time
 
 
 def revision_of(record: RevisionRecord) -> Revision:
@@ -90,54 +83,32 @@ _LOG_LINES = 200  # enough to contain the last iteration
 
 @dataclass(frozen=True)
 class Readout:
-    """State of a release.
+    """State of a release."""
 
-    Args:
-        release: Its name.
-        namespace: Its namespace.
-        phase: Its phase.
-        since: Start time of this phase, if the cluster reports it.
-        revision: Helm's last record; None when Helm does not know the release.
-        runs: Kind and name of its runs; of an absent one, those that are being deleted.
-        pods_expected: Pods that the runs request.
-        pods: Pods that exist.
-        ready: Pods that are ready, or have succeeded.
-        started: Pods that run, or have succeeded.
-        machines: Machines of the pods.
-        gpus: GPUs of the placed pods.
-        rendezvous: MASTER_ADDR:MASTER_PORT of its pods; empty without them.
-        restarts: Restarts of whole runs.
-        container_restarts: Restarts of single containers.
-        first_event: The oldest remaining event of the runs while none of their pods runs; empty afterwards, when the
-            wait is over.
-        progress: Step and speed, when the log shows them.
-        spares: Which pods are spares, and which took the place of a lost one; None unless it trains and has spares.
-        causes: Reasons for the wait, and anomalies.
-        failure: The failure, or the cause of a restart.
-        unread: What is unknown because the user may not read it (kinds of runs that the release does not contain,
-            events, or the queue), or because it cannot be read: objects with content of another form.
-    """
-
-    release: str
-    namespace: str
-    phase: Phase
-    since: datetime | None = None
-    revision: Revision | None = None
-    runs: tuple[str, ...] = ()
-    pods_expected: int = 0
-    pods: int = 0
-    ready: int = 0
-    started: int = 0
-    machines: int = 0
-    gpus: int = 0
-    rendezvous: str = ""
-    restarts: int = 0
-    container_restarts: int = 0
+    release: str  # its name
+    namespace: str  # its namespace
+    phase: Phase  # its phase
+    since: datetime | None = None  # start time of this phase, if the cluster reports it
+    revision: Revision | None = None  # Helm's last record; None when Helm does not know the release
+    runs: tuple[str, ...] = ()  # kind and name of its runs; of an absent one, those that are being deleted
+    pods_expected: int = 0  # pods that the runs request
+    pods: int = 0  # pods that exist
+    ready: int = 0  # pods that are ready, or have succeeded
+    started: int = 0  # pods that run, or have succeeded
+    machines: int = 0  # machines of the pods
+    gpus: int = 0  # GPUs of the placed pods
+    rendezvous: str = ""  # MASTER_ADDR:MASTER_PORT of its pods; empty without them
+    restarts: int = 0  # restarts of whole runs
+    container_restarts: int = 0  # restarts of single containers
+    # The oldest remaining event of the runs while none of their pods runs; empty afterwards, when the wait is over
     first_event: str = ""
-    progress: str = ""
+    progress: str = ""  # step and speed, when the log shows them
+    # Which pods are spares, and which took the place of a lost one; None unless it trains and has spares
     spares: Spares | None = None
-    causes: tuple[Problem, ...] = ()
-    failure: FirstFailure | None = None
+    causes: tuple[Problem, ...] = ()  # reasons for the wait, and anomalies
+    failure: FirstFailure | None = None  # the failure, or the cause of a restart
+    # What is unknown because the user may not read it (kinds of runs that the release does not contain, events, or the
+    # queue), or because it cannot be read: objects with content of another form
     unread: tuple[Problem, ...] = ()
 
     @property

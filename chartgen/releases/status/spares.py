@@ -25,18 +25,13 @@ _HEAD = 1 << 18  # bytes, in which a machine joins for the first time: a spare l
 
 @dataclass(frozen=True)
 class Spares:
-    """The spares of a run, of which it had `count` when it began.
-
-    Args:
-        waiting: Pods that wait for a loss.
-        took_over: Spares that train now, each with the pod whose place it took; empty if that is not known.
-        unknown: Why nothing is known of the others; empty if all are known.
-    """
+    """The spares of a run, of which it had `count` when it began."""
 
     count: int
-    waiting: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()  # pods that wait for a loss
+    # Spares that train now, each with the pod whose place it took; empty if that is not known
     took_over: Mapping[str, str] = field(default_factory=dict)
-    unknown: str = ""
+    unknown: str = ""  # why nothing is known of the others; empty if all are known
 
     def __str__(self) -> str:
         ready = f", ready: {', '.join(self.waiting)}" if self.waiting else ""

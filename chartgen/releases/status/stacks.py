@@ -25,19 +25,12 @@ _MAIN = "MainThread"
 
 @dataclass(frozen=True)
 class StackGroup:
-    """Ranks at the same place.
+    """Ranks at the same place."""
 
-    Args:
-        ranks: The ranks.
-        frames: The stack of their main threads, innermost call first; empty with an error.
-        error: Why their stacks are unknown.
-        machines: Machines of the ranks.
-    """
-
-    ranks: tuple[int, ...]
-    frames: tuple[str, ...] = ()
-    error: str = ""
-    machines: tuple[str, ...] = ()
+    ranks: tuple[int, ...]  # the ranks
+    frames: tuple[str, ...] = ()  # the stack of their main threads, innermost call first; empty with an error
+    error: str = ""  # why their stacks are unknown
+    machines: tuple[str, ...] = ()  # machines of the ranks
 
 
 def read_stacks(cluster: Cluster, release: str, place: Place) -> list[StackGroup]:

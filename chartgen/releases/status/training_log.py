@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from chartgen.checks.job import Job
+from chartgen.checks.line_patterns import LinePatterns
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
 from chartgen.metrics.figures.facts import join_facts
 from chartgen.metrics.figures.jobs import facts_of_release
 from chartgen.metrics.figures.peak import Peak, find_peak
+from chartgen.metrics.read.log import Log
 from chartgen.metrics.read.readers.own import patterns_of
 from chartgen.metrics.show.live import live_progress
 from chartgen.programs import Progress
 from chartgen.releases.history import RevisionRecord, read_records, restore_chart
 from chartgen.releases.status.members import Member, pod_log
-
-if TYPE_CHECKING:
-    from chartgen.checks.job import Job
-    from chartgen.checks.line_patterns import LinePatterns
-    from chartgen.metrics.read.log import Log
 
 
 def read_release(
@@ -66,15 +64,10 @@ def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) 
 
 
 class RunProgress(NamedTuple):
-    """The progress of a run.
+    """The progress of a run."""
 
-    Args:
-        text: Step, step time, speed, MFU and time left; empty when the log shows no step.
-        slow: That it is far slower than estimated; None where nothing shows that.
-    """
-
-    text: str = ""
-    slow: Problem | None = None
+    text: str = ""  # step, step time, speed, MFU and time left; empty when the log shows no step
+    slow: Problem | None = None  # that it is far slower than estimated; None where nothing shows that
 
 
 def progress_of(lines: Sequence[str], record: RevisionRecord | None) -> RunProgress:
@@ -115,11 +108,7 @@ def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
 
 
 def _facts_of(record: RevisionRecord) -> tuple[Mapping[str, Any], Job | None]:
-    """Return the facts in the values of a revision, and its job.
-
-    Raises:
-        ChartgenError: Its values are not those of its chart.
-    """
+    """Return the facts in a revision's values, and its job; raise ChartgenError if they are not its chart's."""
     try:
         return facts_of_release(restore_chart(record), Values(record.values))
     except ChartgenError:

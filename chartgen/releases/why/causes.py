@@ -19,40 +19,26 @@ LEVELS = ("root", "error", "hang", "echo")
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a run ends.
-
-    Args:
-        level: One of LEVELS, the most certain first.
-        what: One clause for people.
-        restart: Whether another try may succeed: same, elsewhere (on another machine), none.
-        pattern: Found in a line of a log, or in a stack.
-    """
+    """Why a run ends."""
 
     name: str
-    level: str
-    what: str
+    level: str  # one of LEVELS, the most certain first
+    what: str  # one clause for people
     hint: str
-    restart: str = "same"
-    pattern: re.Pattern[str] | None = None
+    restart: str = "same"  # whether another try may succeed: same, elsewhere (on another machine), none
+    pattern: re.Pattern[str] | None = None  # found in a line of a log, or in a stack
 
 
 @dataclass(frozen=True)
 class CauseTable:
-    """All causes, in the order in which a line is compared.
-
-    Args:
-        exits: Exit code -> cause, 128 added to the number of a signal.
-        waits: Causes of collectives that do not end.
-        collectives: Found in the stack of a rank that waits for others.
-        triggers: Texts of which each line that a row matches contains one, in small letters.
-    """
+    """All causes, in the order in which a line is compared."""
 
     rows: tuple[Cause, ...]
-    exits: dict[int, Cause]
+    exits: dict[int, Cause]  # exit code -> cause, 128 added to the number of a signal
     stacks: tuple[Cause, ...]
-    waits: tuple[Cause, ...]
-    collectives: re.Pattern[str]
-    triggers: tuple[str, ...]
+    waits: tuple[Cause, ...]  # causes of collectives that do not end
+    collectives: re.Pattern[str]  # found in the stack of a rank that waits for others
+    triggers: tuple[str, ...]  # texts of which each line that a row matches contains one, in small letters
 
     def of_line(self, line: str) -> Cause | None:
         """Return the cause that a line names."""

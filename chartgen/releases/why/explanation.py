@@ -28,38 +28,22 @@ class EvidenceLine:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a run ended.
+    """Why a run ended."""
 
-    Args:
-        cause: Id of the cause, of chartgen/releases/why/causes.yaml; unknown.
-        what: The cause in one clause.
-        rank: Rank that failed first, or that the others waited for; None when unknown.
-        machine: Its machine; empty when unknown. Only `restart` elsewhere blames it.
-        collective: The collective in which the others waited.
-        evidence: What shows the cause.
-        hint: What to do.
-        restart: same = another try may succeed, elsewhere = not on this machine, none = every try fails alike.
-        examined: What was read.
-    """
-
-    cause: str
-    what: str
-    rank: int | None = None
-    machine: str = ""
-    collective: str = ""
-    evidence: tuple[EvidenceLine, ...] = ()
-    hint: str = ""
+    cause: str  # id of the cause, of chartgen/releases/why/causes.yaml; unknown
+    what: str  # the cause in one clause
+    rank: int | None = None  # rank that failed first, or that the others waited for; None when unknown
+    machine: str = ""  # its machine; empty when unknown. Only `restart` elsewhere blames it.
+    collective: str = ""  # the collective in which the others waited
+    evidence: tuple[EvidenceLine, ...] = ()  # what shows the cause
+    hint: str = ""  # what to do
+    # `same` = another try may succeed, `elsewhere` = not on this machine, `none` = every try fails alike
     restart: str = "same"
-    examined: tuple[str, ...] = ()
+    examined: tuple[str, ...] = ()  # what was read
 
 
 def explain_files(places: Iterable[Path]) -> Explanation:
-    """Return why a run ended, from its logs and Flight Recorder dumps.
-
-    Raises:
-        UsageError: A file does not exist.
-        ChartgenError: A file cannot be read.
-    """
+    """Return why a run ended, from logs and dumps; UsageError: a file is missing. ChartgenError: it is unreadable."""
     logs: list[RunLog] = []
     dumps: dict[int, dict[str, Any]] = {}
     names: dict[int, str] = {}

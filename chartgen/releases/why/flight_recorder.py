@@ -37,21 +37,13 @@ _EVEN = re.compile(r"all_?reduce|broadcast|_all_gather_base|_reduce_scatter_base
 
 @dataclass(frozen=True)
 class Stuck:
-    """A collective that ranks did not end.
+    """A collective that ranks did not end."""
 
-    Args:
-        kind: diverged, not-joined, deadlock, or collective-timeout when all ranks joined.
-        collective: Its operation, number and group.
-        ranks: The ranks that differ: they did not join, or called another collective.
-        others: What the others called, if it differs.
-        place: The dump that shows it.
-    """
-
-    kind: str
-    collective: str
-    ranks: tuple[int, ...]
-    others: str = ""
-    place: str = ""
+    kind: str  # diverged, not-joined, deadlock, or collective-timeout when all ranks joined
+    collective: str  # its operation, number and group
+    ranks: tuple[int, ...]  # the ranks that differ: they did not join, or called another collective
+    others: str = ""  # what the others called, if it differs
+    place: str = ""  # the dump that shows it
 
 
 @dataclass(frozen=True)
@@ -72,11 +64,7 @@ def rank_of_dump(path: Path) -> int | None:
 
 
 def read_dump(path: Path) -> dict[str, Any] | None:
-    """Read a dump, pickled or JSON, without running anything in it; None if it is not one.
-
-    Raises:
-        ChartgenError: It cannot be read.
-    """
+    """Read a dump, pickled or JSON, running nothing in it; None for another file. Raise ChartgenError if unreadable."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return None

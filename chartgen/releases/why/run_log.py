@@ -69,21 +69,14 @@ _BOX_NAME = re.compile(r"\brank-(\d+)\.log(?:\.gz)?$")
 
 @dataclass(frozen=True)
 class Clue:
-    """A line that names a cause.
-
-    Args:
-        place: File and line, or pod and line.
-        rank: The rank that wrote it, or that it names; None when unknown.
-        machine: Its machine; empty when unknown.
-        when: Seconds since 1970; None without a time.
-    """
+    """A line that names a cause."""
 
     cause: Cause
-    place: str
+    place: str  # file and line, or pod and line
     text: str
-    rank: int | None = None
-    machine: str = ""
-    when: float | None = None
+    rank: int | None = None  # the rank that wrote it, or that it names; None when unknown
+    machine: str = ""  # its machine; empty when unknown
+    when: float | None = None  # seconds since 1970; None without a time
 
 
 @dataclass(frozen=True)
@@ -98,35 +91,22 @@ class TimedOut:
 
 @dataclass
 class RunLog:
-    """What one log contributes.
+    """What one log contributes."""
 
-    Args:
-        name: Its file or pod, or the part of it that is read, in which lines are counted.
-        machine: Its machine; empty while it is unknown.
-        ranks: Global ranks whose output it contains; empty when unknown.
-        clues: Lines that name a cause.
-        timeouts: Rank -> the first collective that did not end.
-        enqueued: Rank -> (group, last collective that it began).
-        stacks: Rank -> its last stack, innermost call first.
-    """
-
-    name: str
-    machine: str = ""
-    ranks: range = range(0)
+    name: str  # its file or pod, or the part of it that is read, in which lines are counted
+    machine: str = ""  # its machine; empty while it is unknown
+    ranks: range = range(0)  # global ranks whose output it contains; empty when unknown
     lines: int = 0
-    clues: list[Clue] = field(default_factory=list)
-    timeouts: dict[int, TimedOut] = field(default_factory=dict)
-    enqueued: dict[int, tuple[str, int]] = field(default_factory=dict)
+    clues: list[Clue] = field(default_factory=list)  # lines that name a cause
+    timeouts: dict[int, TimedOut] = field(default_factory=dict)  # rank -> the first collective that did not end
+    enqueued: dict[int, tuple[str, int]] = field(default_factory=dict)  # rank -> (group, last collective that it began)
+    # Rank -> its last stack, innermost call first
     stacks: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
 
 def read_file(path: Path) -> RunLog:
-    """Return what the end of a log contributes to a verdict, gzip too; of half an archive what it still has.
-
-    Raises:
-        ChartgenError: It cannot be read.
-    """
+    """Return what the end of a log, gzip and half an archive too, shows; raise ChartgenError if it cannot be read."""
     log = RunLog(path.name)
     return _read_lines(log, _lines_of(path, log))
 

@@ -147,11 +147,7 @@ def size(entry: dict[str, Any]) -> int:
 
 
 def list_address(source: str) -> list[DownloadItem]:
-    """List what an address names.
-
-    Raises:
-        FetchError: The answer of the server is not a listing.
-    """
+    """List what an address names; raise FetchError if the server's answer is not a listing."""
     if source.startswith(("hf://", "gs://")):
         try:
             return list((hub if source.startswith("hf://") else bucket)(source))
@@ -191,11 +187,7 @@ def described(name: str, cache: Path) -> tuple[list[DownloadItem], Path, str]:
 
 
 def planned(work: list[tuple[DownloadItem, Path]]) -> list[tuple[DownloadItem, Path]]:
-    """Return what is fetched to which path, each once.
-
-    Raises:
-        FetchError: A name that is not taken; nothing is fetched then, for the source is not what it should be.
-    """
+    """Return what is fetched to which path, each once; raise FetchError for a bad name: nothing is fetched then."""
     problems = [f"{public(item.url)}: {why}" for item, folder in work if (why := name_fault(item.path, folder))]
     found = [(item, folder / item.path) for item, folder in work]
     plan = {(item.url, target): (item, target) for item, target in found}
@@ -266,11 +258,7 @@ def receive(item: DownloadItem, part: Path) -> None:
 
 
 def continued(answer: Any, part: Path, have: int) -> int:
-    """Return how many of the downloaded bytes stay: all if the server continues directly after them.
-
-    Raises:
-        ConnectionError: It sends another part than it was asked for; the next attempt starts from the beginning.
-    """
+    """Return the downloaded bytes that stay; raise ConnectionError for another part: the next attempt starts over."""
     if answer.status != 206:
         return 0
     if not re.match(rf"bytes {have}-", answer.headers.get("Content-Range", "")):

@@ -17,15 +17,11 @@ if TYPE_CHECKING:
 
 
 class Reader(NamedTuple):
-    """The reader of a family's lines.
+    """The reader of a family's lines."""
 
-    Args:
-        read: Returns the events of a line, given its bytes without the line end, and its prefix.
-        form: Reads many lines at once; None = `read` takes them one by one.
-    """
-
+    # Returns the events of a line, given its bytes without the line end, and its prefix
     read: Callable[[bytes, Prefix], Sequence[Event]]
-    form: Form | None = None
+    form: Form | None = None  # reads many lines at once; None = `read` takes them one by one
 
 
 # Family -> its usual name. When several processes or loggers report the same steps, the first family counts, because it

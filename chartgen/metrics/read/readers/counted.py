@@ -26,19 +26,12 @@ _SHORTEST, _LONGEST = 0.5, 100.0
 
 
 class CountRule(NamedTuple):
-    """A rule that converts a count to a step.
+    """A rule that converts a count to a step."""
 
-    Args:
-        name: Name of the count.
-        divisor: Amount of the count per step.
-        offset: Number added to the count: 1 where it begins with 0.
-        kind: end (of the run so far), size (of a block) or start (of the block).
-    """
-
-    name: str
-    divisor: float
-    offset: int
-    kind: str
+    name: str  # name of the count
+    divisor: float  # amount of the count per step
+    offset: int  # number added to the count: 1 where it begins with 0
+    kind: str  # end (of the run so far), size (of a block) or start (of the block)
 
     def steps(self, count: int) -> int:
         """Return the step of a count."""

@@ -77,11 +77,7 @@ class Form:
         return own, len(rows) - len(own)
 
     def read_rows(self, rows: Rows) -> tuple[bytes, Sequence[Event]]:
-        """Return the process and the events of matched lines.
-
-        Raises:
-            ValueError: A value is not a number, or a time is invalid.
-        """
+        """Return the process and events of matched lines; raise ValueError for invalid numbers and times."""
         columns: Columns = dict(zip(self._names, zip(*rows, strict=True), strict=True))
         return self._rank, self._steps(columns, _times(columns), self._rank)
 
@@ -132,11 +128,7 @@ def _times(columns: Columns) -> Times:
 
 
 def read_object(line: bytes, prefix: Prefix) -> dict[str, Any]:
-    """Return the JSON object of a line; empty for a truncated one. Another rank's line may follow it.
-
-    Raises:
-        ValueError: The line contains no object.
-    """
+    """Return a line's JSON object, empty if truncated; another rank's line may follow. ValueError: it has none."""
     text = line.decode(errors="replace")
     try:
         record, _ = json.JSONDecoder().raw_decode(text, text.index("{", prefix.size))

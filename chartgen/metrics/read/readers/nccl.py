@@ -25,27 +25,16 @@ _LONGEST = 2000
 
 
 class Bandwidth(NamedTuple):
-    """The result of one message size.
+    """The result of one message size."""
 
-    Args:
-        operation: The collective; empty when the log does not name it.
-        place: out or in, for out of place or in place.
-        bytes: Size of the message.
-        microseconds: Time of one operation.
-        algbw: Algorithm bandwidth, GB/s.
-        busbw: Bus bandwidth, GB/s.
-        wrong: Number of wrong elements.
-        test: Number of the test in the log, from 1.
-    """
-
-    operation: str
-    place: str
-    bytes: int
-    microseconds: float
-    algbw: float
-    busbw: float
-    wrong: int
-    test: int = 1
+    operation: str  # the collective; empty when the log does not name it
+    place: str  # `out` or `in`, for out of place or in place
+    bytes: int  # size of the message
+    microseconds: float  # time of one operation
+    algbw: float  # algorithm bandwidth, GB/s
+    busbw: float  # bus bandwidth, GB/s
+    wrong: int  # number of wrong elements
+    test: int = 1  # number of the test in the log, from 1
 
 
 class TableReader:

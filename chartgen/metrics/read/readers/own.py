@@ -18,11 +18,7 @@ _LONGEST = 2000
 
 
 def patterns_of(values: Mapping[str, Any]) -> LinePatterns | None:
-    """Return the expressions of a run's values; None without any.
-
-    Raises:
-        ChartgenError: One is not accepted.
-    """
+    """Return the expressions of a run's values; None without any. Raise ChartgenError if one is not accepted."""
     name = values.get("launcher", "")
     try:
         texts = ((values.get("launchers") or {}).get(name) or {}).get("metrics")

@@ -57,11 +57,7 @@ class Epochs:
         self._last = -1
 
     def number(self, epoch: int, step: int) -> int:
-        """Return the step of the run.
-
-        Args:
-            step: The step as logged: of the run, or of the epoch, from 0 or 1.
-        """
+        """Return the step of the run for one as logged: of the run, or of the epoch, from 0 or 1."""
         if epoch not in self._before:
             is_repeated = self._before and step <= self._last
             self._before[epoch] = self._last + (step == 0) if is_repeated else 0
@@ -71,11 +67,7 @@ class Epochs:
 
 
 def translate_values(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    """Translate native names and values; omit unknown names.
-
-    Raises:
-        ValueError: A value is not a number.
-    """
+    """Translate native names and values; omit unknown names. Raise ValueError if a value is not a number."""
     return {NAMES[name]: number_of(value) * _UNITS.get(name, 1) for name, value in pairs if name in NAMES}
 
 
@@ -89,10 +81,6 @@ def in_units(columns: Mapping[str, array[float]]) -> dict[str, array[float]]:
 
 
 def number_of(value: Any) -> float:
-    """Parse a number; a bar of NeMo 1 pads nan like a number, to `nan.0`.
-
-    Raises:
-        ValueError: The value is not a number.
-    """
+    """Parse a number, else raise ValueError; a bar of NeMo 1 pads nan like a number, to `nan.0`."""
     text = str(value)
     return float(text[:-2] if text.endswith(("nan.0", "inf.0")) else text)

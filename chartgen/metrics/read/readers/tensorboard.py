@@ -23,11 +23,7 @@ _HEADER = struct.Struct("<QI")
 
 
 def read_event_file(stream: IO[bytes], place: str) -> Iterator[Event]:
-    """Yield the steps of an event file: adjacent values with the same step form one.
-
-    Raises:
-        ChartgenError: It is not an event file.
-    """
+    """Yield an event file's steps: adjacent values of a step form one. Raise ChartgenError for another file."""
     number, when, found = -1, 0.0, dict[str, float]()
     for message in _records(stream, place):
         try:
