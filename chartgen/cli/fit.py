@@ -44,10 +44,10 @@ def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
     """
     from chartgen.checks.automatic import fitting_layouts
     from chartgen.checks.memory_fit import nested_values
+    from chartgen.checks.published import published_layout
     from chartgen.checks.speed import run_of_job
     from chartgen.composer.target import load_target
     from chartgen.helm.yaml import values_text
-    from chartgen.metrics.figures.published import published_layout
 
     found = fitting_layouts(load_target(job.target, job.library), job.values, gpus)
     shown = [(place, layout) for place, layout in enumerate(found, 1) if place <= most or layout.own]

@@ -71,9 +71,9 @@ def _of_charts() -> dict[str, Shape]:
 
 
 def _of_estimates() -> dict[str, Shape]:
+    from chartgen.checks.published import Figure
     from chartgen.checks.speed import Budget
     from chartgen.estimator import Range, StepTime
-    from chartgen.metrics.figures.published import Figure
 
     layout = {
         "place": int,
