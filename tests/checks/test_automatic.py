@@ -39,6 +39,14 @@ def test_auto_becomes_the_first_layout_of_fit() -> None:
     assert found.step_seconds == first.step_seconds
 
 
+def test_auto_never_turns_fsdp_on() -> None:
+    words = ("launcher=megatron-bridge", "parallelism=auto", "batch.micro=auto", "recompute=auto")
+    found = decided("llama3-70b", "gke-a4x", *words)
+    every = fitting_layouts(target("gke-a4x"), given("llama3-70b", "gke-a4x", "launcher=megatron-bridge"))
+    assert any(layout.sharded for layout in every)
+    assert found.change == next(layout.values for layout in every if not layout.sharded)
+
+
 def test_what_is_not_auto_stays() -> None:
     found = decided("llama3-70b", "gke-a4", "batch.micro=auto,parallelism.tensor=8")
     assert set(found.change) == {"batch.micro"}

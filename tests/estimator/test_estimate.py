@@ -133,6 +133,17 @@ def test_recomputation_costs_less_than_a_forward_pass_more() -> None:
     assert 3 / 4 < recomputing < 0.9
 
 
+def test_fsdp_gathers_what_other_gpus_have_and_keeps_less() -> None:
+    plain = run(model="Qwen3_30B_a3B", system="DGX-H100", gpus=16, pipeline=1, virtualPipeline=1, expert=8)
+    sharded = replace(plain, sharded=True)
+    assert memory_of(sharded) < memory_of(plain)
+    assert speed(sharded) < speed(plain)
+    # experts that no other GPU has are not gathered
+    alone = replace(sharded, expert=16)
+    gain = speed(replace(alone, sharded=False)) / speed(alone), speed(plain) / speed(sharded)
+    assert 1 < gain[0] < gain[1]
+
+
 def test_experts_beyond_the_nvlink_domain_are_slower() -> None:
     near = run(model="GPT OSS 120B", system="DGX-B200", microBatch=4, pipeline=1, virtualPipeline=1, expert=8)
     assert speed(replace(near, expert=64)) < 0.95 * speed(near)

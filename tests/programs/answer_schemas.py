@@ -86,6 +86,7 @@ def _of_estimates() -> dict[str, Shape]:
         "parallelism.sequence": bool,
         "batch.micro": int,
         "recompute": str,
+        "sharded": bool,
         "dataParallel": int,
         "microBatches": int,
         "memoryGigabytes": float,
