@@ -112,7 +112,10 @@ def searched(job: Job, choices: tuple[str, ...]) -> Iterator[Layout]:
         if found and (found[0] != own or number == 0):
             change, candidate, share = found
             if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate):
-                yield _layout(candidate, change, share, own=number == 0)
+                run, gpu = run_of_job(candidate), job.machine.model
+                speed = None if isinstance(run, str) else estimate_run(run)
+                memory, seconds = share * gpu.memory * GB if gpu else 0.0, speed.step_seconds.middle if speed else None
+                yield Layout(candidate, change, memory, share, seconds, number == 0)
 
 
 def _rules(job: Job) -> list[ValuesRule]:
@@ -132,13 +135,6 @@ def _share(job: Job) -> float:
 
     run, gpu = run_of_job(job), job.machine.model
     return math.inf if isinstance(run, str) or gpu is None else memory_of(run) / (gpu.memory * GB)
-
-
-def _layout(job: Job, change: Change, share: float, *, own: bool) -> Layout:
-    run, gpu = run_of_job(job), job.machine.model
-    speed = None if isinstance(run, str) else estimate_run(run)
-    memory = share * gpu.memory * GB if gpu else 0.0
-    return Layout(job, change, memory, share, speed.step_seconds.middle if speed else None, own)
 
 
 def layout_values(job: Job) -> Change:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
+from chartgen.checks.memory import GB
+from chartgen.checks.memory_fit import load_of
 from chartgen.checks.published import published_layout
 from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.visible import counted
@@ -29,6 +31,8 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
     yield "program", job.launcher.name
     if job.trains and "parallelism.tensor" in owns:
         yield from layout_lines(layout_sizes(values, gpus), batch_sizes(values, gpus), int(values["steps"]))
+    if job.trains and (load := load_of(job)):
+        yield "memory", f"{load.memory} of {load.capacity / GB:.0f} on the fullest GPU"
     yield from speed_lines(job, int(values["steps"]))
     yield "image", job.image or "none"
     yield "queue", queue.get("name") or "none"

@@ -72,9 +72,9 @@ def _row(place: int, layout: Layout) -> dict[str, Any]:
     """Return the table row of a layout: its values and further columns."""
     counts = {"dataParallel": layout.job.data_parallel, "microBatches": layout.job.micro_batches}
     memory = {"memoryGigabytes": round(layout.memory / 1e9, 1), "memoryShare": round(layout.share, 3)}
-    sizes = {key: value for key, value in layout.values.items() if key.startswith(("parallelism.", "batch."))}
-    values = {**sizes, "recompute": layout.job.recompute.granularity, "sharded": layout.sharded}
-    values["parallelism.expertTensor"] = layout.job.parallel("expertTensor")
+    values = {key: value for key, value in layout.values.items() if key.startswith(("parallelism.", "batch."))}
+    values |= {"parallelism.expertTensor": layout.job.parallel("expertTensor"), "sharded": layout.sharded}
+    values["recompute"] = layout.job.recompute.granularity
     return {"place": place, **values, **counts, **memory, "stepSeconds": layout.step_seconds, "own": layout.own}
 
 
