@@ -32,7 +32,7 @@ def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
 
     Of layouts that are about as fast, those with smaller micro-batches and fewer pieces of the model come first. The
     first one without FSDP is what `parallelism: auto`, `batch.micro: auto` and `recompute: auto` become. Plain Helm
-    needs it as a file: --output values.
+    needs it as a file: `chartgen plan`, or --output values.
 
     The layout of the values is marked, and shown even if it is not among the first --most; the global batch and the
     precision stay unchanged. Then the nearest published run of the model and GPU. Exit 1 when no layout fits.
