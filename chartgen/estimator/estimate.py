@@ -94,11 +94,7 @@ def _unmeasured(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def width(run: Run, foreign: Iterable[str]) -> float:
-    """Return half the width of a run's range, as a logarithm.
-
-    Args:
-        foreign: What of the run no measured one had, by its key in `spread`.
-    """
+    """Return half the width of a range, as a logarithm; `foreign` are keys in `spread` of what no measured run had."""
     spread = speed_table()["spread"]
     return math.hypot(spread[kind_of(run)], *(spread[key] for key in foreign))
 
