@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chartgen.checks.job import Job, value_at
+from chartgen.checks.job import Job, once, value_at
 from chartgen.composer.expressions import LARGEST
 from chartgen.composer.rule_facts import PORTABLE
 from chartgen.data.compatibility import release_in
@@ -39,6 +39,7 @@ def whole_number(value: Any) -> int:
     return int(value) if is_number and 0 <= value < LARGEST and value == int(value) else 0
 
 
+@once
 def _own_stages(job: Job) -> dict[str, int]:
     """Return the layers of the first and of the last pipeline stage, option -> layers, where the options are set."""
     config = _config(job)

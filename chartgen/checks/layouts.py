@@ -9,6 +9,7 @@ from typing import Any
 
 from chartgen.checks.catalogue import CHECKS
 from chartgen.checks.job import Job
+from chartgen.checks.known_options import KNOWN
 from chartgen.checks.memory import GB, unestimated
 from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
 from chartgen.checks.program_settings import PARALLELISM, connections_of_a_gpu, divisors, interleaving_of_two_stages
@@ -17,7 +18,7 @@ from chartgen.checks.speed import architecture_of, recipe_of, run_of_job
 from chartgen.composer.rules import ValuesRule
 from chartgen.data.models import Architecture
 from chartgen.errors import ChartgenError, Problem
-from chartgen.estimator import estimate_run
+from chartgen.estimator import Run, estimate_run
 from chartgen.findings import Rule
 
 # What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
@@ -27,8 +28,9 @@ _CHOSEN = ("parallelism.", "batch.micro")
 # Checks that layouts of one job differ in; a layout whose memory has room passes those of CAPACITY.
 _OF_A_LAYOUT = (*PARALLELISM, interleaving_of_two_stages, connections_of_a_gpu)
 _OF_THE_JOB = tuple(check for check in CHECKS if check not in (*_OF_A_LAYOUT, *CAPACITY))
-# Keys that a search may change, as `auto` names them.
+# Keys that a search may change, as `auto` names them; `fit` also searches FSDP, which changes the form of checkpoints.
 CHOICES = ("parallelism", "batch.micro", "recompute")
+_EVERY = (*CHOICES, "sharding")
 _MICRO_BATCHES = (1, 2, 4, 8)
 # Estimates err, and of layouts that are about as fast vendors choose few pieces of the model and small micro-batches:
 # with the time times these powers of them, published layouts are first most often (docs/explanation/layouts.md).
@@ -41,6 +43,7 @@ class Layout:
 
     Args:
         job: The job in this layout.
+        values: The values that choose it, by dotted key.
         memory: Bytes in use on the fullest GPU.
         share: That, as a share of what the GPU has.
         step_seconds: Estimated time of a step; None for GPUs whose speeds are not known.
@@ -48,6 +51,7 @@ class Layout:
     """
 
     job: Job
+    values: Change
     memory: float
     share: float
     step_seconds: float | None
@@ -59,17 +63,18 @@ class Layout:
         return self.share <= _limit(self.job)
 
     @property
-    def values(self) -> Change:
-        """The values that choose it, by dotted key."""
-        return layout_values(self.job)
+    def sharded(self) -> bool:
+        """Report whether the GPUs share the parameters and gather them for use (FSDP)."""
+        run = run_of_job(self.job)
+        return isinstance(run, Run) and run.sharded
 
 
-def layouts_of(job: Job, choices: tuple[str, ...] = CHOICES) -> list[Layout]:
+def layouts_of(job: Job, choices: tuple[str, ...] = _EVERY) -> list[Layout]:
     """List the layouts of a job, best guess first.
 
     Args:
         job: The job.
-        choices: Those of CHOICES that may change.
+        choices: Those of CHOICES that may change; all and FSDP by default.
 
     Raises:
         ChartgenError: The memory of the program or the GPU is not known.
@@ -92,7 +97,7 @@ def works(job: Job) -> bool:
     return (load is None or load.certain <= TOO_MUCH) and _follows(_rules(job), job) and _passes(_OF_A_LAYOUT, job)
 
 
-def searched(job: Job, choices: tuple[str, ...] = CHOICES) -> Iterator[Layout]:
+def searched(job: Job, choices: tuple[str, ...]) -> Iterator[Layout]:
     """Yield the layouts of a job that pass every check and fit, and first its own one if it passes, however full."""
     rules = rules_for(job)
     # a key that is an expression is no size: these rules say the same of every layout
@@ -105,9 +110,12 @@ def searched(job: Job, choices: tuple[str, ...] = CHOICES) -> Iterator[Layout]:
             ((each, it, share) for each, it in tried if (share := _share(it)) <= _limit(it) or each == own), None
         )
         if found and (found[0] != own or number == 0):
-            _, candidate, share = found
+            change, candidate, share = found
             if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate):
-                yield _layout(candidate, share, own=number == 0)
+                run, gpu = run_of_job(candidate), job.machine.model
+                speed = None if isinstance(run, str) else estimate_run(run)
+                memory, seconds = share * gpu.memory * GB if gpu else 0.0, speed.step_seconds.middle if speed else None
+                yield Layout(candidate, change, memory, share, seconds, number == 0)
 
 
 def _rules(job: Job) -> list[ValuesRule]:
@@ -127,13 +135,6 @@ def _share(job: Job) -> float:
 
     run, gpu = run_of_job(job), job.machine.model
     return math.inf if isinstance(run, str) or gpu is None else memory_of(run) / (gpu.memory * GB)
-
-
-def _layout(job: Job, share: float, *, own: bool) -> Layout:
-    run, gpu = run_of_job(job), job.machine.model
-    speed = None if isinstance(run, str) else estimate_run(run)
-    memory = share * gpu.memory * GB if gpu else 0.0
-    return Layout(job, memory, share, speed.step_seconds.middle if speed else None, own)
 
 
 def layout_values(job: Job) -> Change:
@@ -159,11 +160,25 @@ def _candidates(job: Job, choices: tuple[str, ...]) -> Iterator[list[Change]]:
     """
     again = ["none", "full"] if "recompute" in choices and job.describes_model else [job.values["recompute"]]
     micros = _MICRO_BATCHES if "batch.micro" in choices else (job.micro_batch,)
+    shardings = _shardings(job) if "sharding" in choices else ({},)
     for sizes in _sizes(job) if "parallelism" in choices else [_parallelism(job)]:
         copies = job.world // (sizes["tensor"] * sizes["pipeline"] * sizes["context"])
         for micro in micros:
             if copies and job.global_batch % (micro * copies) == 0:
-                yield [_change(job, {**sizes}, micro, each) for each in again]
+                for sharding in shardings[: 1 + (sizes["pipeline"] == 1 < copies)]:
+                    yield [{**_change(job, {**sizes}, micro, each), **sharding} for each in again]
+
+
+def _shardings(job: Job) -> tuple[Change, ...]:
+    """Return what layouts may add: nothing, or FSDP, where the values leave it open and the image's program has it.
+
+    None of NVIDIA's recipes with FSDP has pipeline stages, which would gather the parameters for each micro-batch.
+    """
+    change = {
+        name if name.startswith("env.") else job.key(name): value for name, value in job.launcher.sharding.items()
+    }
+    lacks = (claim for check in KNOWN for claim in check.function(changed(job, change)))
+    return ({},) if not change or any("fsdp" in name for name in job.options) or any(lacks) else ({}, change)
 
 
 def _sizes(job: Job) -> Iterator[dict[str, Any]]:
@@ -240,5 +255,5 @@ def _concerns(key: str, also: tuple[str, ...]) -> bool:
 def _rank(layout: Layout) -> float:
     """Return the estimated time of a layout with what vendors prefer; less is better."""
     job = layout.job
-    pieces = job.model_parallel * job.parallel("virtualPipeline")
+    pieces = job.model_parallel * (job.data_parallel if layout.sharded else job.parallel("virtualPipeline"))
     return float((layout.step_seconds or 1) * pieces**_PIECES * job.micro_batch**_MICRO)

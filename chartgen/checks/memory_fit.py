@@ -129,11 +129,11 @@ def changed(job: Job, change: Change) -> Job:
 
 
 def nested_values(change: Change, below: dict[str, Any]) -> dict[str, Any]:
-    """Return values in which dotted keys of one or two parts have other values."""
+    """Return values in which dotted keys have other values."""
     values = dict(below)
     for key, value in change.items():
-        head, _, name = key.partition(".")
-        values[head] = {**values.get(head, {}), name: value} if name else value
+        head, _, rest = key.partition(".")
+        values[head] = nested_values({rest: value}, values.get(head) or {}) if rest else value
     return values
 
 

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.checks.job import Job, data_parallel, global_batch, micro_batches
+from chartgen.checks.memory import GB
+from chartgen.checks.memory_fit import load_of
+from chartgen.checks.published import published_layout
 from chartgen.checks.speed import describe_speed, speed_of
 from chartgen.visible import counted
 
@@ -28,8 +31,9 @@ def outline(job: Job) -> Iterator[tuple[str, str]]:
     yield "program", job.launcher.name
     if job.trains and "parallelism.tensor" in owns:
         yield from layout_lines(layout_sizes(values, gpus), batch_sizes(values, gpus), int(values["steps"]))
-    if line := describe_speed(speed_of(job), int(values["steps"])) if job.trains else "":
-        yield "estimate", line
+    if job.trains and (load := load_of(job)):
+        yield "memory", f"{load.memory} of {load.capacity / GB:.0f} on the fullest GPU"
+    yield from speed_lines(job, int(values["steps"]))
     yield "image", job.image or "none"
     yield "queue", queue.get("name") or "none"
     yield "outputs", outputs or "none"
@@ -50,6 +54,15 @@ def layout_lines(sizes: dict[str, int], batch: dict[str, int], steps: int) -> It
     parts = f"{batch['microBatches']} micro-batch{'es' * (batch['microBatches'] != 1)}"
     yield "batch", f"{counted(batch['global'], 'sample')} a step, {batch['micro']} at a time, {parts}"
     yield "steps", str(steps or "set by the program's own configuration")
+
+
+def speed_lines(job: Job, steps: int) -> Iterator[tuple[str, str]]:
+    """Yield the estimate of a training run and the nearest published one, as lines of (label, text)."""
+    found = speed_of(job) if job.trains else None
+    if found and (line := describe_speed(found, steps)):
+        yield "estimate", line
+        if figure := published_layout(found.run):
+            yield "published", str(figure)
 
 
 def layout_sizes(values: dict[str, Any], gpus: int) -> dict[str, int]:

@@ -33,7 +33,7 @@ Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fi
 
 # Each command has a module of its name, so that a command does not import the others.
 GROUPS = {
-    "Choose": ("list", "show", "init", "estimate", "fit"),
+    "Choose": ("list", "show", "init", "estimate", "fit", "plan"),
     "Check without a cluster": ("check", "render", "diff", "lint"),
     "Rehearse": ("rehearse", "sandbox", "exec", "engines"),
     "Run": ("doctor", "install", "upgrade", "rollback", "uninstall", "history"),

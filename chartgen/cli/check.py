@@ -14,7 +14,6 @@ from chartgen.cli.options import job_options, target_argument, workload_option
 from chartgen.cli.output import emit, known_rules, note, show_plan
 
 if TYPE_CHECKING:
-    from chartgen.checks.job import Job
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
 
@@ -27,10 +26,7 @@ _FORMS = ("text", "json", "sarif", "junit", "github")
 @workload_option
 @click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
 @click.option("--render", is_flag=True, help="Also let Helm render the chart, and report what its own rules refuse.")
-@click.option(
-    "--explain", is_flag=True, help="Also show the estimated time of a step and memory of a GPU, on the standard error."
-)
-def check(job: GivenJob, output: str, explain: bool, render: bool) -> None:
+def check(job: GivenJob, output: str, render: bool) -> None:
     """Check whether a job can run, without a cluster, and report all findings at once.
 
     Rules of fragments (rules.yaml) count, also your own. Only Helm knows what a validate.tpl refuses: `--render` checks
@@ -49,7 +45,7 @@ def check(job: GivenJob, output: str, explain: bool, render: bool) -> None:
 
     values = job.values
     chart = job.chart() if render else job.interface()
-    seen, values = _examined(chart, values) if render or explain else (_examined_before(chart, values), values)
+    seen, values = _examined(chart, values) if render else (_examined_before(chart, values), values)
     findings = [finding_of(row) for row in seen["findings"]]
     for line in [*seen["notes"], *([] if render else seen["unchecked"])]:
         note(line)
@@ -71,10 +67,6 @@ def check(job: GivenJob, output: str, explain: bool, render: bool) -> None:
     has_site = any(isinstance(layer.source, Path) for layer in values.layers[values.presets :])
     if exit_code(findings) and values.presets and not has_site:
         note(f"no file with the names in your cluster was given with -f; chartgen init {job.target} writes one")
-    if explain and seen["decided"]:
-        from chartgen.checks import job_of
-
-        _explain(job_of(chart, values))
     sys.exit(exit_code(findings))
 
 
@@ -116,8 +108,7 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     findings, decision = checked(chart, values)
     job = decision.job if decision else None
     seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
-    seen["decided"] = decision is not None and all(finding.rule != SCHEMA for finding in findings)
-    if decision and seen["decided"]:
+    if decision and all(finding.rule != SCHEMA for finding in findings):
         values, seen["notes"] = decision.values, [text] if (text := str(decision)) else []
     what = "what only Helm can check is not checked; --render checks it"
     seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
@@ -125,24 +116,3 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
         seen["plan"] = [*outline(job)]
         seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
     return seen, values
-
-
-def _explain(job: Job | None) -> None:
-    from chartgen.checks.memory import unestimated
-    from chartgen.checks.memory_fit import load_of
-    from chartgen.checks.speed import speed_of
-
-    if job and (speed := speed_of(job).estimate):
-        step = speed.step_seconds
-        click.echo(f"step        {step.middle:6.1f} s ({step.low:.1f} to {step.high:.1f}), estimated", err=True)
-    load = load_of(job) if job else None
-    if load is None:
-        what = unestimated(job) if job else ""
-        click.echo(f"memory      not estimated: {f'no formula covers {what}' if what else 'no such job'}", err=True)
-        return
-    rows = {"state": load.memory.state, "activations": load.memory.activations, "logits": load.memory.logits}
-    click.echo(f"parameters  {load.memory.parameters / 1e9:.2f} billion on the fullest GPU", err=True)
-    for name, size in rows.items():
-        click.echo(f"{name:<11} {size / 1e9:6.1f} GB", err=True)
-    total = f"{load.memory.total / 1e9:6.1f} GB of {load.capacity / 1e9:.0f}, {load.share:.0%}"
-    click.echo(f"{'memory':<11} {total}", err=True)

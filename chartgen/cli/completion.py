@@ -72,7 +72,7 @@ def _gpus(_ctx: click.Context) -> Iterable[str]:
 
 
 def _models(_ctx: click.Context) -> Iterable[str]:
-    from chartgen.metrics.figures.published import model_names
+    from chartgen.checks.published import model_names
 
     return model_names()
 

@@ -80,7 +80,7 @@ def estimate(job: GivenJob, targets: tuple[str, ...], tokens: float | None, pric
 
 
 def _row(speed: JobSpeed, budget: Budget | None, choice: Decision | None) -> dict[str, Any]:
-    from chartgen.metrics.figures.published import published_layout
+    from chartgen.checks.published import published_layout
 
     return {
         "target": speed.target,
@@ -99,7 +99,7 @@ def _row(speed: JobSpeed, budget: Budget | None, choice: Decision | None) -> dic
 
 
 def _show(speed: JobSpeed, budget: Budget | None) -> None:
-    from chartgen.metrics.figures.published import published_layout
+    from chartgen.checks.published import published_layout
 
     click.echo(f"{speed.target}: {speed.gpus} x {speed.gpu} ({speed.machine_type})")
     if speed.estimate is None:

@@ -31,8 +31,8 @@ def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
     """List the parallel layouts of a model that pass every check and fit into memory, fastest first.
 
     Of layouts that are about as fast, those with smaller micro-batches and fewer pieces of the model come first. The
-    first one is what `parallelism: auto`, `batch.micro: auto` and `recompute: auto` become. Plain Helm needs it as a
-    file: --output values.
+    first one without FSDP is what `parallelism: auto`, `batch.micro: auto` and `recompute: auto` become. Plain Helm
+    needs it as a file: `chartgen plan`, or --output values.
 
     The layout of the values is marked, and shown even if it is not among the first --most; the global batch and the
     precision stay unchanged. Then the nearest published run of the model and GPU. Exit 1 when no layout fits.
@@ -44,10 +44,10 @@ def fit(job: GivenJob, gpus: int | None, most: int, output: str) -> None:
     """
     from chartgen.checks.automatic import fitting_layouts
     from chartgen.checks.memory_fit import nested_values
+    from chartgen.checks.published import published_layout
     from chartgen.checks.speed import run_of_job
     from chartgen.composer.target import load_target
     from chartgen.helm.yaml import values_text
-    from chartgen.metrics.figures.published import published_layout
 
     found = fitting_layouts(load_target(job.target, job.library), job.values, gpus)
     shown = [(place, layout) for place, layout in enumerate(found, 1) if place <= most or layout.own]
@@ -72,8 +72,9 @@ def _row(place: int, layout: Layout) -> dict[str, Any]:
     """Return the table row of a layout: its values and further columns."""
     counts = {"dataParallel": layout.job.data_parallel, "microBatches": layout.job.micro_batches}
     memory = {"memoryGigabytes": round(layout.memory / 1e9, 1), "memoryShare": round(layout.share, 3)}
-    values = {**layout.values, "recompute": layout.job.recompute.granularity}
-    values["parallelism.expertTensor"] = layout.job.parallel("expertTensor")
+    values = {key: value for key, value in layout.values.items() if key.startswith(("parallelism.", "batch."))}
+    values |= {"parallelism.expertTensor": layout.job.parallel("expertTensor"), "sharded": layout.sharded}
+    values["recompute"] = layout.job.recompute.granularity
     return {"place": place, **values, **counts, **memory, "stepSeconds": layout.step_seconds, "own": layout.own}
 
 
@@ -91,6 +92,7 @@ def _show_layouts(shown: list[tuple[int, Layout]], count: int) -> None:
         row = zip(_COLUMNS, (*sizes, job.data_parallel, job.micro_batch, job.micro_batches), strict=True)
         cells = "".join(f"{size:<{len(name) + 2}}" for name, size in row)
         again = ", recompute full" if job.recompute.granularity == "full" else ""
+        again += ", FSDP" if layout.sharded else ""
         step = f", {layout.step_seconds:.3g} s a step" if layout.step_seconds else ""
         mark = ", own" if layout.own else ""
         click.echo(f"{place:<6} {cells}{layout.memory / 1e9:.0f} GB, {layout.share:.0%}{again}{step}{mark}")

@@ -172,7 +172,7 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], job: GivenJob
         given["gpu"] = find_gpu(options["gpu"])
     sources = [("the options", given), *facts]
     if options["model"]:
-        from chartgen.metrics.figures.published import find_model
+        from chartgen.checks.published import find_model
 
         name, model = find_model(options["model"])
         # the sequence length is the published one, which a run may change

@@ -58,6 +58,7 @@ class Launcher:
     defaults: dict[str, Any] = field(default_factory=dict)
     sets: dict[str, dict[str, Any]] = field(default_factory=dict)
     own_model: str = ""
+    sharding: dict[str, Any] = field(default_factory=dict)
     step_line: dict[str, list[str]] = field(default_factory=dict)
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -64,7 +64,7 @@ def estimate_run(run: Run, constants: Mapping[str, float] | None = None) -> Esti
         return None
     made = step_of(run, constants or fitted_constants())
     foreign = dict(_unmeasured(run))
-    factor = math.exp(_width(run, foreign))
+    factor = math.exp(width(run, foreign))
     seconds = Range(made.seconds / factor, made.seconds, made.seconds * factor)
     speed = seconds.over(run.global_batch * run.sequence / run.gpus)
     tflops = speed.times(run.model.operations(run.sequence) / TERA)
@@ -87,9 +87,15 @@ def _unmeasured(run: Run) -> Iterator[tuple[str, str]]:
         yield "layout", "context parallelism, recomputed layers or shared experts"
 
 
-def _width(run: Run, foreign: Mapping[str, str]) -> float:
+def width(run: Run, foreign: Iterable[str]) -> float:
+    """Return half the width of a range, as a logarithm; `foreign` are keys in `spread` of what no measured run had."""
     spread = speed_table()["spread"]
-    return math.hypot(spread["experts" if run.model.experts else "dense"], *(spread[key] for key in foreign))
+    return math.hypot(spread[kind_of(run)], *(spread[key] for key in foreign))
+
+
+def kind_of(run: Run) -> str:
+    """Return the key in `spread` of measured runs like it."""
+    return ("separate" if run.hardware.separate else "experts") if run.model.experts else "dense"
 
 
 def speed_table() -> Mapping[str, Any]:

@@ -18,6 +18,8 @@ INPUT_BYTES = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
 # pair has gradients and moments in 16 bits. Source: NVIDIA/Megatron-LM core_v0.19.0,
 # docs/user-guide/features/dist_optimizer.md.
 _STATE = ((6, 12), (4, 8))
+# Of weight and gradient where FSDP has gathered them: in 16 and 32 bits.
+_GATHERED = 6
 # Of logits: in 16 bits, and two copies in 32.
 _LOGITS = 8
 
@@ -25,13 +27,16 @@ _LOGITS = 8
 def memory_of(run: Run) -> float:
     """Return the bytes in use on the fullest GPU."""
     own, shared = _STATE[run.light]
-    if run.sharded:
-        own, shared = 0, own + shared
     common, routed = parameters_of(run)
+    gathered = 0.0
+    if run.sharded:  # the next layer is gathered while one computes
+        own, shared = 0, own + shared
+        tables = 2 * run.model.hidden * run.model.vocabulary / run.tensor
+        gathered = _GATHERED * (tables + 2 * (common + routed - tables) / run.model.layers)
     state = common * (own + shared / (run.data * run.context)) + routed * (own + shared / max(run.expert_data, 1))
     first, last = under_way(run.pipeline, run.virtual, run.micro_batches)
     logits = _LOGITS * run.tokens * run.model.vocabulary / run.tensor
-    return state + max(_kept(run) * first, _kept(run) * last + logits)
+    return state + gathered + max(_kept(run) * first, _kept(run) * last + logits)
 
 
 def _kept(run: Run) -> float:

@@ -230,20 +230,22 @@ class _Formulas:
         """Return the parameters of a GPU."""
         return parameters_of(self.run)
 
+    def copied(self) -> float:
+        """Return those of them that other GPUs have, too."""
+        run, (common, routed) = self.run, self.parameters
+        return common * (run.data * run.context > 1) + routed * (run.expert_data > 1)
+
     def gathering(self) -> float:
         """FSDP gathers the parameters forward and backward, and scatters their gradients."""
         run = self.run
-        moved = sum(self.parameters) * _BYTES * 3 * run.sharded
-        return moved / self.link(run.data) * self.of["gathering"]
+        return self.copied() * run.sharded * _BYTES * 3 / self.link(run.data * run.context) * self.of["gathering"]
 
     def reduction(self) -> float:
         """Return the seconds of a step for the gradients and weights of data parallel copies."""
         run = self.run
         if run.sharded or run.adapters:
             return 0.0
-        common, routed = self.parameters
-        moved = common * (run.data > 1) + routed * (run.expert_data > 1)
-        return moved * _REDUCED / self.link(run.gpus) * self.of["reduction"]
+        return self.copied() * _REDUCED / self.link(run.gpus) * self.of["reduction"]
 
     def optimizer(self) -> float:
         """Return the seconds of a step for the optimizer, each GPU with its shard."""

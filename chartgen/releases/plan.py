@@ -9,8 +9,7 @@ from typing import Any
 
 from chartgen.checks import effective_values, job_of, validate
 from chartgen.checks.automatic import decide
-from chartgen.checks.outline import batch_sizes, layout_lines, layout_sizes, machine_line, recovery
-from chartgen.checks.speed import describe_speed, speed_of
+from chartgen.checks.outline import batch_sizes, layout_lines, layout_sizes, machine_line, recovery, speed_lines
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
@@ -49,6 +48,7 @@ class Plan:
         examined: Whether machines are examined before the run starts.
         recovery: What brings a training run back after a failure: checkpoints, restarts, hang; empty without one.
         estimate: Estimated time and cost in one line; empty without.
+        published: The nearest published run with its layout, in one line; empty without.
     """
 
     release: str
@@ -73,6 +73,7 @@ class Plan:
     examined: bool = False
     recovery: dict[str, str] = field(default_factory=dict)
     estimate: str = ""
+    published: str = ""
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -130,7 +131,7 @@ def plan_objects(
         requests={**(resources.get("limits") or {}), **(resources.get("requests") or {})},
         examined=any("examine.py" in (item.get("data") or {}) for item in rendered),
         recovery=dict(recovery(job)) if job and job.trains else {},
-        estimate=describe_speed(speed_of(job), steps) if job and job.trains else "",
+        **dict(speed_lines(job, steps) if job else ()),
     )
 
 
@@ -144,12 +145,9 @@ def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     yield from (
         layout_lines(plan.parallelism, plan.batch, plan.steps) if plan.parallelism else [("program", plan.program)]
     )
-    if plan.estimate:
-        yield "estimate", plan.estimate
-    yield "image", plan.image
-    yield "queue", plan.queue or "none"
-    yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
-    yield from plan.recovery.items()
+    texts = {"estimate": plan.estimate, "published": plan.published, "image": plan.image, "queue": plan.queue or "none"}
+    texts |= {"rendezvous": plan.rendezvous, "logs": plan.logs, **plan.recovery}
+    yield from ((label, text) for label, text in texts.items() if text)
 
 
 _LAUNCHER = "torchrun"

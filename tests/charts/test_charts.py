@@ -55,5 +55,5 @@ def test_values_files_point_editors_at_a_schema() -> None:
 
 @pytest.mark.parametrize("word", [{"parallelism": "auto"}, {"batch": {"micro": "auto"}}, {"recompute": "auto"}])
 def test_helm_alone_refuses_auto_and_names_the_command(word: dict[str, Any]) -> None:
-    with pytest.raises(HelmError, match="chartgen fit gke-a3mega "):
+    with pytest.raises(HelmError, match="chartgen plan gke-a3mega "):
         render(chart(), "run", "default", word)

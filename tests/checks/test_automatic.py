@@ -20,6 +20,7 @@ from chartgen.composer.presets import preset_layers, presets
 from chartgen.errors import ChartgenError
 from chartgen.helm.values import Values, load_values
 
+SITE = Path(__file__).parents[2] / "values" / "site.gke-a4.example.yaml"
 LAYOUT = ("parallelism.tensor", "parallelism.pipeline", "batch.micro")
 
 
@@ -37,6 +38,14 @@ def test_auto_becomes_the_first_layout_of_fit() -> None:
     first = fitting_layouts(target("gke-a4"), given("llama3-70b", "gke-a4"))[0]
     assert found.change == first.values
     assert found.step_seconds == first.step_seconds
+
+
+def test_auto_never_turns_fsdp_on() -> None:
+    words = ("launcher=megatron-bridge", "parallelism=auto", "batch.micro=auto", "recompute=auto")
+    found = decided("llama3-70b", "gke-a4x", *words)
+    every = fitting_layouts(target("gke-a4x"), given("llama3-70b", "gke-a4x", "launcher=megatron-bridge"))
+    assert any(layout.sharded for layout in every)
+    assert found.change == next(layout.values for layout in every if not layout.sharded)
 
 
 def test_what_is_not_auto_stays() -> None:
@@ -193,6 +202,19 @@ def test_fit_writes_the_values_that_plain_helm_needs(tmp_path: Path) -> None:
     job = job_of(chart(name="gke-a4"), values)
     assert job
     assert {key: layout_values(job)[key] for key in LAYOUT} == {key: first.values[key] for key in LAYOUT}
+
+
+@pytest.mark.helm
+def test_plan_writes_all_values_so_that_helm_alone_renders_the_same(tmp_path: Path) -> None:
+    words = ("--preset", "llama3-70b", "-f", str(SITE), "--set", "nodes=4,parallelism=auto,batch.micro=auto")
+    planned = chartgen("plan", "gke-a4", *words)
+    (tmp_path / "run.yaml").write_text(planned.stdout)
+    assert " estimate " in planned.stderr
+    assert ": auto -> tensor" in planned.stderr
+    # a release of plain Helm has no preset, and nothing is chosen
+    alone = chartgen("render", "gke-a4", "run", "-f", str(tmp_path / "run.yaml"))
+    assert (alone.exit_code, "auto" in alone.stderr) == (0, False)
+    assert alone.stdout == chartgen("render", "gke-a4", "run", *words).stdout
 
 
 def test_render_prints_what_was_chosen() -> None:

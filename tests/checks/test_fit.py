@@ -92,8 +92,8 @@ def test_layouts_that_vendors_run_are_among_the_first() -> None:
         speeds.append((own.step_seconds or 0) / (found[0].step_seconds or 1))
     late = {pair for pair, place in places.items() if place > 0.05}
     assert (len(places), len(places.keys() - OF_ANOTHER_GPU)) == (38, 30)
-    assert len(late - OF_ANOTHER_GPU) <= 4, late
-    assert len(late) <= 8, late
+    assert len(late - OF_ANOTHER_GPU) <= 3, late
+    assert len(late) <= 7, late
     assert sum(speed >= 0.95 for speed in speeds) >= 37
 
 
@@ -113,12 +113,45 @@ def test_experts_are_shared_as_well() -> None:
     assert all(layout.job.world % layout.job.expert_parallel == 0 for layout in found)
 
 
+BRIDGE = ("launcher=megatron-bridge", "model.name=gpt-126m", "batch.global=64")
+FSDP = "launchers.megatron-bridge.config.ddp.use_megatron_fsdp"
+
+
+def test_fsdp_is_searched_where_the_program_has_it() -> None:
+    found = fitting("llama3-70b", 64, "launcher=megatron-bridge", name="oke-h100")
+    sharded = [layout for layout in found if layout.sharded]
+    assert sharded
+    assert {layout.job.parallel("pipeline") for layout in sharded} == {1}
+    assert {layout.values[FSDP] for layout in sharded} == {True}
+    assert not any(FSDP in layout.values for layout in found if not layout.sharded)
+    # one GPU has no room for a copy of this model
+    assert any(layout.job.model_parallel == 1 for layout in sharded)
+    assert not any(layout.job.model_parallel == 1 for layout in found if not layout.sharded)
+    for layout in sharded:
+        said = [each for each in judge(CHECKS, layout.job) if not each.key.startswith(("storage.", "checkpoint."))]
+        assert ["no formula covers use_megatron_fsdp" in each.message for each in said] == [True]
+
+
+@pytest.mark.parametrize(
+    ("sets", "found"),
+    [
+        (("launcher=nemo-1",), False),
+        (("launcher=megatron-lm", "launchers.megatron-lm.image=nvcr.io/nvidia/nemo:25.07"), False),
+        (("launcher=megatron-lm", "launchers.megatron-lm.image=registry.example.com/train:1"), False),
+        (("launcher=megatron-lm", "launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.06"), True),
+        (("launcher=megatron-bridge", f"{FSDP}=false"), False),
+    ],
+)
+def test_fsdp_is_not_searched_where_the_image_or_the_values_leave_it_out(sets: tuple[str, ...], found: bool) -> None:
+    values = load_values(set_values=("model.name=gpt-126m", "batch.global=64", *sets))
+    assert any(layout.sharded for layout in fitting_layouts(target("oke-h100"), values, 8)) is found
+
+
 def test_sharded_parameters_are_those_of_the_values() -> None:
-    small = ("launcher=megatron-bridge", "model.name=gpt-126m", "batch.global=64")
     state = {}
     for word in ("true", "false"):
-        sets = (*small, f"launchers.megatron-bridge.config.ddp.use_megatron_fsdp={word}")
-        found = fitting_layouts(target(), load_values(set_values=sets), 8)
+        found = fitting_layouts(target(), load_values(set_values=(*BRIDGE, f"{FSDP}={word}")), 8)
+        assert {layout.sharded for layout in found} == {word == "true"}
         state[word] = next(
             layout.memory for layout in found if parts(layout) == (1, 1, 1) and layout.job.micro_batch == 1
         )

@@ -146,7 +146,10 @@ def test_a_job_without_errors_has_its_time_and_cost_in_one_line(tmp_path: Path) 
     site = tmp_path / "site.yaml"
     site.write_text("storage: {data: {from: 'pvc://data'}, outputs: {from: 'pvc://results'}}\nsteps: 1000\n")
     words = ("check", "oke-h100", "--preset", "llama3-70b", "-f", str(site), "--set", "nodes=8")
-    (line,) = (line for line in chartgen(*words).stderr.splitlines() if line.startswith("  estimate "))
+    line, published = (
+        line for line in chartgen(*words).stderr.splitlines() if line.startswith(("  estimate ", "  published "))
+    )
+    assert "1,602 tokens/s for each of 64 GPUs" in published
     figures = [float(each.replace(",", "")) for each in re.findall(r"[\d,.]*\d", line)]
     assert figures[1] < figures[0] < figures[2]
     assert 1000 in figures

@@ -12,9 +12,9 @@ from kubelet import Kubelet, kubelet_of
 from releases import RELEASE, Site, site, small
 from trainlogs import NCCL_TESTS
 
+from chartgen.checks.published import find_model
 from chartgen.cli import main
 from chartgen.kube import POD
-from chartgen.metrics.figures.published import find_model
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines

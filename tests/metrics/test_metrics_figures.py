@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trainlogs as logs
 
+from chartgen.checks.published import find_figure, find_model, published_data
 from chartgen.errors import ChartgenError, UsageError
 from chartgen.helm.values import load_values
 from chartgen.metrics.figures.facts import Facts, facts_of_values, join_facts
@@ -15,7 +16,6 @@ from chartgen.metrics.figures.flops import Attention, Shape, sample_flops
 from chartgen.metrics.figures.guard import MOST_TFLOPS
 from chartgen.metrics.figures.peak import find_peak
 from chartgen.metrics.figures.peak import gpu_name as find_gpu
-from chartgen.metrics.figures.published import find_figure, find_model, published_data
 from chartgen.metrics.read.log import Log, read_streams
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.text import duration, lines

@@ -74,9 +74,9 @@ def _of_charts() -> dict[str, Shape]:
 
 
 def _of_estimates() -> dict[str, Shape]:
+    from chartgen.checks.published import Figure
     from chartgen.checks.speed import Budget
     from chartgen.estimator import Range, StepTime
-    from chartgen.metrics.figures.published import Figure
 
     layout = {
         "place": int,
@@ -89,6 +89,7 @@ def _of_estimates() -> dict[str, Shape]:
         "parallelism.sequence": bool,
         "batch.micro": int,
         "recompute": str,
+        "sharded": bool,
         "dataParallel": int,
         "microBatches": int,
         "memoryGigabytes": float,

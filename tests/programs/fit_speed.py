@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from judge_speed import quantile, run_of
 
 from chartgen.estimator import Run
-from chartgen.estimator.estimate import SPEED_FILE, fitted_constants, months_of, speed_table
+from chartgen.estimator.estimate import SPEED_FILE, fitted_constants, kind_of, months_of, speed_table, width
 from chartgen.estimator.step import step_of
 
 _STEP = 1e-4  # of a logarithm, for derivatives
@@ -128,11 +128,22 @@ def _show(what: str, found: Iterable[tuple[Sample, float]]) -> None:
     sys.stdout.write(f"{what}: {len(sizes)} rows, median {quantile(sizes, 0.5):.1%}, p90 {quantile(sizes, 0.9):.1%}\n")
 
 
-def _beyond(found: Iterable[tuple[Sample, float]], known: Mapping[bool, float]) -> float:
+def covered(found: Iterable[tuple[Sample, float]], *foreign: str) -> dict[str, float]:
+    """Return the share of rows that are within their ranges: of each model, of each GPU, and of all.
+
+    Args:
+        foreign: What was left out of the fit, by its key in `spread`.
+    """
+    within: dict[str, list[bool]] = {}
+    for sample, error in found:
+        for group in (sample.run.model.name, sample.run.hardware.gpu, "all"):
+            within.setdefault(group, []).append(abs(error) <= width(sample.run, foreign))
+    return {group: sum(rows) / len(rows) for group, rows in within.items()}
+
+
+def _beyond(found: Iterable[tuple[Sample, float]], known: Mapping[str, float]) -> float:
     """Return what a range needs in addition, so that it covers runs of which something was not measured."""
-    extra = sorted(
-        math.copysign(abs(e * e - (k := known[bool(s.run.model.experts)]) ** 2) ** 0.5, abs(e) - k) for s, e in found
-    )
+    extra = sorted(math.copysign(abs(e * e - (k := known[kind_of(s.run)]) ** 2) ** 0.5, abs(e) - k) for s, e in found)
     return max(quantile(extra, _COVERED) or 0.0, 0.0)
 
 
@@ -162,15 +173,20 @@ def main(arguments: Sequence[str]) -> int:
     constants = fit(chosen, fitted_constants())
     own = [(sample, error_of(sample, constants)) for sample in chosen]
     _show("fitted", own)
-    known = {
-        kind: quantile(sorted(abs(e) for s, e in own if bool(s.run.model.experts) is kind), _COVERED) or 0.1
-        for kind in (False, True)
+    kinds = sorted({kind_of(sample.run) for sample in chosen})
+    spread = {
+        kind: quantile(sorted(abs(e) for s, e in own if kind_of(s.run) == kind), _COVERED) or 0.1 for kind in kinds
     }
-    spread = {"dense": known[False], "experts": known[True]}
+    rows = [covered(own)]
     for key in ("model", "gpu", "software"):
         found = left_out(chosen, key, constants)
-        spread[key] = _beyond(found, known)
+        spread[key] = _beyond(found, spread)
         _show(f"without its {key}", found)
+        rows.append(covered(found, key))
+    sys.stdout.write(f"{'within the ranges':18} fitted  without its model, gpu, software\n")
+    for group in sorted(rows[0]):
+        shares = (f"{row[group]:6.0%}" if group in row else "     -" for row in rows)
+        sys.stdout.write(f"{group:18} {' '.join(shares)}\n")
     if options.write:
         SPEED_FILE.write_text(_written(SPEED_FILE.read_text(), constants, spread, chosen))
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 import manifests
 import pytest
 from mini_charts import CHART_YAML
-from pairs import chart_of
+from pairs import chart_of, layers
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
@@ -136,3 +136,11 @@ def test_what_values_leave_to_chartgen_is_in_the_plan(sets: list[str], expected:
     assert found.keys() == expected.keys()
     assert all(found[label].startswith(text) for label, text in expected.items())
     assert "checkpoints" in lines
+
+
+def test_the_plan_of_a_published_model_has_its_estimate_and_the_measured_speed() -> None:
+    lines = dict(
+        describe_plan(plan_release(chart_of("oke-h100"), load_values(layers("oke-h100", "llama3-70b")), "a", "b"))
+    )
+    assert " s a step" in lines["estimate"]
+    assert " tokens/s for each of 64 GPUs" in lines["published"]

@@ -67,7 +67,7 @@ def compare_runs(figures: RunFigures, baseline: str, wanted: Wanted, log: Log) -
 
 
 def _with_published(figures: RunFigures, model: str) -> Comparison:
-    from chartgen.metrics.figures.published import find_figure, find_model
+    from chartgen.checks.published import find_figure, find_model
 
     facts, speed = figures.facts, figures.speed
     row = find_figure(model, facts.known)

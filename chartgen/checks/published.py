@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from chartgen.data import read_table
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.estimator import Run
-from chartgen.helm.yaml import load_file, require_map
-
-_FILE = Path(__file__).parents[2] / "data" / "published.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +34,9 @@ class Figure:
         return f"{run}: {sizes} ({self.source}, {self.container})"
 
 
-@lru_cache(maxsize=1)
 def published_data() -> dict[str, Any]:
     """Return the file of published figures: its `models`, `figures` and `sources`."""
-    return require_map(load_file(_FILE), _FILE.name)
+    return read_table("published.yaml")
 
 
 def find_model(name: str) -> tuple[str, dict[str, Any]]:
@@ -83,9 +78,9 @@ def published_layout(run: Run | str) -> Figure | None:
     if isinstance(run, str):
         return None
     wanted = {"precision": run.precision, "sequenceLength": run.sequence, "gpus": run.gpus}
-    known = [_figure(row) for row in reversed(published_data()["figures"]) if "layout" in row]
-    own = (row for row in known if (row.model, row.gpu) == (run.model.name, run.hardware.gpu))
-    return min(own, key=lambda row: _distance(row, wanted), default=None)
+    here = (run.model.name, run.hardware.gpu)
+    rows = (row for row in reversed(published_data()["figures"]) if (row["model"], row["gpu"]) == here)
+    return min((_figure(row) for row in rows if "layout" in row), key=lambda row: _distance(row, wanted), default=None)
 
 
 def _distance(row: Figure, wanted: Mapping[str, Any]) -> tuple[bool, bool, bool, float]:
