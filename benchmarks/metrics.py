@@ -124,7 +124,7 @@ def figures(runs: dict[str, list[Run]]) -> list[Figure]:
         Figure("  200 MB / grep -c of the same file", seconds["mixed"] / seconds["grep"], None, "x"),
         Figure("peak memory, 200 MB of which 5 % of lines are steps", memory["mixed"], 60, "MB"),
         Figure("  the same, 20 MB", memory["small"], None, "MB"),
-        Figure("  the same, 200 MB of steps only", memory["steps"], None, "MB"),
+        Figure("  the same, 200 MB of steps only", memory["steps"], 60, "MB"),
         Figure("chartgen metrics, 50 steps / import json, click", seconds["cold"] / seconds["imports"], 1.5, "x"),
         Figure("  median: chartgen metrics, 50 steps", seconds["cold"] * 1e3, None, "ms"),
         Figure("  median: import json, click", seconds["imports"] * 1e3, None, "ms"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import repeat
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice, repeat
 from math import isfinite
 from operator import mul, sub, truediv
 from typing import NamedTuple
@@ -83,10 +84,10 @@ def step_times(window: Window) -> Times | None:
 class Ordered:
     """Numbers in ascending order, sorted in pieces: as one list, half a million floats take 16 MB instead of 4."""
 
-    def __init__(self, values: array[float]) -> None:
-        self._size = len(values)
-        starts = range(0, self._size, _PIECE)
-        self._pieces = [array("d", sorted(values[start : start + _PIECE])) for start in starts]
+    def __init__(self, values: Iterable[float]) -> None:
+        rest = iter(values)
+        self._pieces = [*iter(lambda: array("d", sorted(islice(rest, _PIECE))), array("d"))]
+        self._size = sum(map(len, self._pieces))
 
     def __len__(self) -> int:
         return self._size
@@ -109,7 +110,7 @@ def quantile(ordered: Ordered | Sequence[float], share: float) -> float:
 
 
 def _outliers(window: Window, values: array[float], ordered: Ordered, median: float) -> list[Outlier]:
-    spread = quantile(Ordered(array("d", map(abs, map(sub, values, repeat(median))))), 0.5)
+    spread = quantile(Ordered(map(abs, map(sub, values, repeat(median)))), 0.5)
     if not spread:  # most printed times are equal to the last digit: no scale to measure outliers with
         return []
     most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)
@@ -249,9 +250,9 @@ def loss_of(window: Window) -> LossCourse | None:
     numbers, values = window.pairs("loss")
     if not values:
         return None
-    steps = array("d", map(sub, numbers, repeat(window.first)))
+    steps = partial(map, sub, numbers, repeat(window.first))
     # sums for the linear regression
-    x, y, xx, xy = sum(steps), sum(values), sum(map(mul, steps, steps)), sum(map(mul, steps, values))
+    x, y, xx, xy = sum(steps()), sum(values), sum(map(mul, steps(), steps())), sum(map(mul, steps(), values))
     spread = len(values) * xx - x * x
     slope = (len(values) * xy - x * y) / spread * 1000 if spread else 0.0
     return LossCourse(values[0], values[-1], min(values), slope)

@@ -90,8 +90,9 @@ class Window:
 
     def _column(self, name: str) -> array[float]:
         column = self.track.column(name) or array("d")
-        values = array("d")
-        for each in self.ranges:
+        first, *others = self.ranges or (range(0),)
+        values = column[first.start : first.stop]
+        for each in others:
             values.extend(column[each.start : each.stop])
         return values
 
