@@ -16,12 +16,12 @@ _COMMAND = r"(?m)^(?P<blank>[^\S\n]*):(?=:)|##(?=(?i:vso|teamcity)?\[)"
 
 def visible(text: str) -> str:
     r"""Return text with control characters written as escapes, such as \x1b; line breaks and tabs stay."""
-    return re.sub(_LINES, _escaped, text)
+    return text if text.replace("\n", "").isprintable() else re.sub(_LINES, _escaped, text)
 
 
 def one_line(text: str) -> str:
     r"""Return text as one line: line breaks are written as \n too."""
-    return re.sub(_ONE_LINE, _escaped, text)
+    return text if text.isprintable() else re.sub(_ONE_LINE, _escaped, text)
 
 
 def harmless(text: str) -> str:

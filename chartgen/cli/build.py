@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +87,7 @@ def _offering(target: Target, launchers: str, job: GivenJob) -> Target:
     names = [name.strip() for name in launchers.split(",") if name.strip()]
     if names:
         return target if names == ["all"] else with_launchers(target, names)
-    values = replace(job, target=target.name).values
+    values = job._replace(target=target.name).values
     if values.layers:
         return for_values(target, values.data, job.workload, companions=True)
     return for_presets(target, job.workload)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,7 +91,7 @@ def _job_for(record: RevisionRecord, job: GivenJob) -> GivenJob:
         hint = "name the chart's folder with --target"
         raise ChartgenError(Problem(f"release {record.name}: chart {record.chart} is not from chartgen", hint=hint))
     kind = record.chart.removeprefix(record.target).removeprefix("-")
-    return replace(job, target=record.target, workload=job.workload or kind or None)
+    return job._replace(target=record.target, workload=job.workload or kind or None)
 
 
 def _release_values(values: dict[str, Any]) -> Values:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,7 +58,7 @@ def estimate(job: GivenJob, targets: tuple[str, ...], tokens: float | None, pric
     for name in targets:
         choice = None
         try:
-            target, values, choice = replace(job, target=name).decided()
+            target, values, choice = job._replace(target=name).decided()
             speed = speed_on(target, values)
         except ChartgenError as error:
             if len(targets) == 1:

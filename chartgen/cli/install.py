@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -128,7 +127,7 @@ def _named(job: GivenJob, where: GivenPlace, release: str) -> GivenJob:
         raise UsageError(Problem(f"release {release} {problem}", hint=hint))
     note(f"{release} is a release of {last.target}; its values stay where no other is given")
     workload = (last.content["metadata"].get("annotations") or {}).get(WORKLOAD)
-    return replace(job, target=last.target, workload=job.workload or workload, before=last.values)
+    return job._replace(target=last.target, workload=job.workload or workload, before=last.values)
 
 
 def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -66,8 +65,15 @@ def _is_target(word: str, path: tuple[str, ...]) -> bool:
     return "/" in word or Path(word).exists() or word in open_library([*map(Path, path)]).names("target")
 
 
-@dataclass(frozen=True)
-class GivenJob:
+class _Given(NamedTuple):
+    target: str
+    path: tuple[Path, ...]
+    workload: str | None
+    options: Mapping[str, Any]
+    before: Mapping[str, Plain] = {}
+
+
+class GivenJob(_Given):
     """The job that a command's arguments name.
 
     Args:
@@ -77,12 +83,6 @@ class GivenJob:
         options: The options of values, as `load_values` takes them, and `preset_names`, `code` and `program_file`.
         before: Values below the given ones: those of the release.
     """
-
-    target: str
-    path: tuple[Path, ...]
-    workload: str | None
-    options: Mapping[str, Any]
-    before: dict[str, Plain] = field(default_factory=dict)
 
     @property
     def library(self) -> Library:
@@ -97,6 +97,8 @@ class GivenJob:
     @cached_property
     def values(self) -> Values:
         """Return the values as layers: presets, files, flags, the user's own program."""
+        from dataclasses import replace
+
         from chartgen.helm.values import load_values, merge_values, override
 
         options = {**self.options, **self._of_folder()}
@@ -111,7 +113,7 @@ class GivenJob:
         if own:
             values = override(values, "--set-json", own)
             values = replace(values, layers=(*values.layers[:-1], values.layers[-1]._replace(source=given)))
-        return replace(values, data=merge_values(self.before, values.data)) if self.before else values
+        return replace(values, data=merge_values({**self.before}, values.data)) if self.before else values
 
     def _of_folder(self) -> dict[str, Any]:
         """Return the preset and the files of `chartgen.yaml` for options that are not given, and note them."""

@@ -7,10 +7,9 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
@@ -120,8 +119,7 @@ workload_option = click.option(
 )
 
 
-@dataclass(frozen=True)
-class GivenPlace:
+class GivenPlace(NamedTuple):
     """The cluster and the namespace that a command's options name."""
 
     context: str | None

@@ -10,7 +10,6 @@ from itertools import takewhile
 from chartgen.metrics.figures.summary import Ordered, quantile
 from chartgen.metrics.read.readers import FAMILIES
 from chartgen.metrics.report_data import RunFigures
-from chartgen.metrics.show.series import sparkline
 from chartgen.visible import counted
 
 # The last second of the year 9999, the end of Python's dates.
@@ -66,8 +65,10 @@ def lines(figures: RunFigures, *, drawn: bool = True) -> Iterator[str]:
     for label, text in figure_rows(figures):
         yield f"{label:<11} {text}"
         name = {"step time": "seconds", "loss": "loss"}.get(label)
-        if drawn and name and (line := sparkline(figures, name)):
-            yield f"{'':<11} {line}"
+        if drawn and name:
+            from chartgen.metrics.show.series import sparkline
+
+            yield from (f"{'':<11} {line}" for line in [sparkline(figures, name)] if line)
 
 
 def _log(found: RunFigures) -> str:
