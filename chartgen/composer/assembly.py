@@ -40,10 +40,9 @@ _NOT_IN_EVERY_CHART = {_ACCESSORS, *(f"templates/_{name}.tpl" for name in ("hydr
 _POLICIES = "templates/_policies.tpl"
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
 _COMMON_IN_SETUP = ("templates/_helpers.tpl", "templates/_settings.tpl")
-# A definition with the comment above it; the composer's marks may end each line.
-_DEFINITION = re.compile(
-    r'^(?:\{\{-?\s*/\*[^*]*(?:\*(?!/)[^*]*)*\*/[^\n]*\n)?\{\{-?\s*define\s+"([^"]+)"', re.MULTILINE
-)
+# A definition with the comment above it, after the end of a line; the composer's marks may end each line. It begins in
+# characters that are found fast.
+_DEFINITION = re.compile(r'\n\{\{-?\s*(?:/\*[^*]*(?:\*(?!/)[^*]*)*\*/[^\n]*\n\{\{-?\s*)?define\s+"([^"]+)"')
 
 
 def compose(
@@ -149,7 +148,7 @@ class _Composer:
         """Compose the templates of the chart of runs."""
         # a kind's own file replaces the common one of its name
         for folder in (COMMON, *self.workload.folders):
-            self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir())}
+            self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir(), key=str)}
         if not self.tags.for_users:
             del self.sources[_ACCESSORS]
         files = {name: self.tags.render(source_text(file), file) for name, file in self.sources.items()}
@@ -378,7 +377,7 @@ def _with_used_definitions(
 
 def _definitions(text: str) -> list[tuple[str, str]]:
     """Return the definitions of a file of helpers, each by its name with its text."""
-    starts = list(_DEFINITION.finditer(text))
+    starts = list(_DEFINITION.finditer("\n" + text))  # which moves each start to the brace behind the end of the line
     ends = [*(start.start() for start in starts[1:]), len(text)][: len(starts)]
     return [(start[1], text[start.start() : end]) for start, end in zip(starts, ends, strict=True)]
 

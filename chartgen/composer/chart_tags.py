@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen import __version__
-from chartgen.composer.definition import is_builtin, source_text
+from chartgen.composer.definition import has_file, is_builtin, source_text
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import CONTAINER, INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
@@ -225,7 +225,8 @@ class Tags:
 
     def _filled(self, name: str, *, in_list: bool = False, gpus: bool | None = None) -> str:
         """Return what reads the map that fragments fill in, if any does."""
-        if not self.slot(f"{name}.yaml", 0, gpus=gpus):
+        filling = self._resolved(f"{name}.yaml", "", bare=False)
+        if all(text.gpu_only and gpus is False for text, _ in filling):
             return ""
         return f' (include "{self.chart}.slot.{name}" .)' if in_list else f' include "{self.chart}.slot.{name}" .'
 
@@ -278,7 +279,7 @@ class Tags:
     def scripts(self) -> dict[str, Path]:
         """The scripts of a run, by name; a kind's own replaces the common one."""
         folders = [folder / "files" for folder in (COMMON, *self.workload.folders)]
-        return {file.name: file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())}
+        return {file.name: file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir(), key=str)}
 
     def script(self, name: str) -> str:
         """Return a script of every run. A stranger's tag can name no other file."""
@@ -337,10 +338,8 @@ class Tags:
     def _part(self, launcher: Launcher, name: str) -> str:
         text = launcher.parts.get(name, "")
         if self.marks or "<%" in text:  # most have no tag, and a hundred paths take a tenth of the time
-            file = launcher.path / name
-            if name in LAUNCHERS_FIELDS.values() and not file.is_file():
-                file = launcher.path / CONTAINER
-            text = self.render(text, file, launcher=launcher)
+            in_container = name in LAUNCHERS_FIELDS.values() and not has_file(launcher.path, name)
+            text = self.render(text, launcher.path / (CONTAINER if in_container else name), launcher=launcher)
         return text.strip("\n")
 
 

@@ -128,7 +128,8 @@ def check_combination(
     ]
     for fragment in fragments:
         place = place_of(target, "fragments", fragment.name)
-        offered = {name: other.name for other in fragments if other is not fragment for name in other.provides}
+        wanted = {*fragment.requires, *fragment.conflicts}
+        offered = {name: other.name for other in fragments if other is not fragment for name in wanted & other.provides}
         where = f"fragment {fragment.name!r}"
         lacking = [need for need in fragment.requires if need not in offered]
         problems += [target.problem(f"{where} requires {need!r}", place, hint) for need in lacking]

@@ -10,11 +10,10 @@ from textwrap import dedent, indent
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, Tags, indented
-from chartgen.composer.definition import is_builtin, source_text
+from chartgen.composer.definition import has_file, is_builtin, source_text
 from chartgen.composer.launcher import Launcher
-from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
-from chartgen.composer.schema import ENCODE, OF_RUNS, chart_schema, schema_text, setup_schema
+from chartgen.composer.schema import ENCODE, LAUNCHERS, OF_RUNS, ChartSchema, chart_schema, schema_text, setup_schema
 from chartgen.composer.target import Target
 from chartgen.composer.values import (
     Part,
@@ -33,7 +32,6 @@ from chartgen.helm.yaml_nodes import text_scalar
 
 # What a template reads of the values, as .Values.key, .Values.key.below or index .Values "key".
 _READ = re.compile(r'\.Values(?:\.| +")(\w+)(?:\.(\w+))?')
-_OF_LAUNCHERS = BUILTIN / "launchers" / "values.yaml"
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 
 
@@ -47,7 +45,7 @@ def interface_of(tags: Tags) -> tuple[dict[str, str], list[ValueRow]]:
         ChartgenError: Values without a schema, defaults that break it, text that does not render.
     """
     text, table, schema, _ = _joined(tags)
-    return _files(text, schema), table
+    return _files(text, schema.text), table
 
 
 def setup_interface_of(tags: Tags, templates: Iterable[str]) -> dict[str, str]:
@@ -74,7 +72,8 @@ def setup_interface_of(tags: Tags, templates: Iterable[str]) -> dict[str, str]:
     launchers = target.values.get("launchers", {})
     resources = {name: {"resources": own["resources"]} for name, own in launchers.items() if "resources" in own}
     text += f"\n# -- {OF_RUNS}\nlaunchers: {ENCODE(resources)}\n"
-    return _files(text, setup_schema(schema, read, [launcher.name for launcher in target.every_launcher]))
+    own_schema = setup_schema(schema.data, read, [launcher.name for launcher in target.every_launcher])
+    return _files(text, schema_text(own_schema))
 
 
 def _what_is_read(block: str, below: Collection[str]) -> str:
@@ -86,11 +85,11 @@ def _what_is_read(block: str, below: Collection[str]) -> str:
     return head + line + indent(kept, "  ")
 
 
-def _joined(tags: Tags) -> tuple[str, list[ValueRow], dict[str, Any], list[Part]]:
+def _joined(tags: Tags) -> tuple[str, list[ValueRow], ChartSchema, list[Part]]:
     """Join the values of a chart of runs: their text, a row for each value, their schema, and the parts."""
     target = tags.target
     folders = [COMMON, *tags.workload.folders, *(fragment.path for fragment in target.fragments)]
-    parts = [_part(tags, path) for folder in folders if (path := folder / "values.yaml").is_file()]
+    parts = [_part(tags, folder / "values.yaml") for folder in folders if has_file(folder, "values.yaml")]
     parts += [
         Part(policy.path, text, text, schema) for policy in target.policies for text, schema in [values_of(policy)]
     ]
@@ -101,12 +100,12 @@ def _joined(tags: Tags) -> tuple[str, list[ValueRow], dict[str, Any], list[Part]
     text, table = with_defaults(text, target.document, _fitting(target))
     schema = chart_schema(target, folders)
     if not is_builtin(target.path):  # chartgen's own are checked by its tests
-        _check_defaults(target, text, schema, parts)
+        _check_defaults(target, text, schema.data, parts)
     return text, table, schema, parts
 
 
-def _files(text: str, schema: dict[str, Any]) -> dict[str, str]:
-    return {"values.yaml": _MODELINE + beside(text), SCHEMA_FILE: schema_text(schema) + "\n"}
+def _files(text: str, schema: str) -> dict[str, str]:
+    return {"values.yaml": _MODELINE + beside(text), SCHEMA_FILE: schema + "\n"}
 
 
 def _fitting(target: Target) -> dict[str, Any]:
@@ -125,8 +124,8 @@ def _part(tags: Tags, path: Path) -> Part:
 
 
 def _launcher_values(tags: Tags, launcher: Launcher) -> str:
-    paths = [_OF_LAUNCHERS, launcher.path / "values.yaml"]
-    return "".join(tags.render(source_text(path), path, launcher=launcher) for path in paths if path.is_file())
+    paths = [folder / "values.yaml" for folder in (LAUNCHERS, launcher.path) if has_file(folder, "values.yaml")]
+    return "".join(tags.render(source_text(path), path, launcher=launcher) for path in paths)
 
 
 def _check_defaults(target: Target, text: str, schema: dict[str, Any], parts: list[Part]) -> None:

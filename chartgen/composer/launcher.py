@@ -66,7 +66,7 @@ class Launcher:
         """Return the template text of each part, by file name."""
         return _read_parts(self.path)
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, list[str]]:
         """Return what it sets besides the values, as option=value, by reason."""
         return {

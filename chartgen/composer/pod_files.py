@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.composer.definition import source_text
+from chartgen.composer.definition import has_file, source_text
 from chartgen.composer.slots import SLOTS
 from chartgen.errors import Problem, did_you_mean, refuse
 
@@ -87,8 +87,8 @@ def _with_shared(part: list[str], shared: dict[int, str]) -> list[str]:
 def slot_text(folder: Path, slot: str) -> tuple[Path, str]:
     """Return the text of a slot in a fragment's folder, and its file; empty where the fragment does not fill it."""
     for name in filter(None, (SLOTS[slot].file, slot)):
-        if (file := folder / name).is_file():
-            text = source_text(file)
+        if has_file(folder, name):
+            text = source_text(file := folder / name)
             if part := slot_texts(file, text).get(slot, "") if name in FIELDS else text:
                 return file, part
     return folder / slot, ""

@@ -86,7 +86,7 @@ def _clashes(rules: Iterable[ValuesRule]) -> Iterator[Problem]:
     first: dict[str, ValuesRule] = {}
     for rule in rules:
         known = first.setdefault(rule.id, rule)
-        if known.document.path == rule.document.path or known.meaning == rule.meaning:
+        if known.meaning == rule.meaning or known.document.path == rule.document.path:
             continue
         if not is_builtin(Path(rule.document.path)):
             yield rule.document.problem(

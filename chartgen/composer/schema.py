@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from chartgen.composer.definition import is_builtin, source_text
+from chartgen.composer.definition import has_file, is_builtin, source_text
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
 from chartgen.composer.target import Target
@@ -19,13 +19,21 @@ from chartgen.helm.yaml import load_file, type_name
 
 # One encoder for a chart's hundreds of values: json.dumps creates one for each call.
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+LAUNCHERS = BUILTIN / "launchers"  # the values and the schema of all launchers
 _WIDTH = 157  # of a line of a schema, without the comma and brackets that may follow
 OF_RUNS = "Values of the launchers of the runs; of these, only `resources` counts here"
 _ALL = "By launcher; the values of those that this chart lacks have no effect"
 _REFERENCE = re.compile(r'"#/definitions/([^"/]+)"')
 
 
-def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
+class ChartSchema(NamedTuple):
+    """The schema of a chart's values, and its text for people."""
+
+    data: dict[str, Any]
+    text: str
+
+
+def chart_schema(target: Target, folders: Iterable[Path]) -> ChartSchema:
     """Merge the schema of a target's charts; values.yaml beside it has the meaning of each key.
 
     Args:
@@ -35,18 +43,18 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
     Raises:
         ChartgenError: An invalid schema, or two that contradict each other about one value.
     """
-    paths = [folder / SCHEMA_FILE for folder in folders]
-    parts = [(str(path), _sound(path)) for path in paths if path.is_file()]
+    paths = [folder / SCHEMA_FILE for folder in folders if has_file(folder, SCHEMA_FILE)]
+    parts = [(str(path), _sound(path)) for path in paths]
     parts += [(str(policy.path), values_of(policy)[1]) for policy in target.policies]
     _check_schemes(parts)
     _check_sub_paths(target, parts)
-    common = read_schema(BUILTIN / "launchers" / SCHEMA_FILE)
+    common = read_schema(LAUNCHERS / SCHEMA_FILE)
     shared = {key: {"$ref": f"#/definitions/launcher{key.capitalize()}"} for key in common}
     definitions = {f"launcher{key.capitalize()}": value for key, value in common.items()}
-    parts.append((str(BUILTIN / "launchers" / SCHEMA_FILE), {"definitions": definitions}))
+    parts.append((str(LAUNCHERS / SCHEMA_FILE), {"definitions": definitions}))
     for launcher in target.launchers:
         own = launcher.path / SCHEMA_FILE
-        schema = launcher_schema(own) if own.is_file() else {}
+        schema = launcher_schema(own) if has_file(launcher.path, SCHEMA_FILE) else {}
         schema = {"type": "object", **schema, "properties": shared | schema.get("properties", {})}
         parts.append((str(own), _nested("launchers", launcher.name, schema)))
     # a site file or preset of the target is for all its charts
@@ -60,10 +68,11 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=16)
-def _merged(parts: str, way: str) -> dict[str, Any]:
+def _merged(parts: str, way: str) -> ChartSchema:
     """Merge schemas, given as JSON: those of a target's run charts and setup chart are the same."""
     schema = closed(merge_schemas(json.loads(parts)))
-    return with_used_definitions({**schema, **({} if "if" in schema else json.loads(way))})
+    schema = with_used_definitions({**schema, **({} if "if" in schema else json.loads(way))})
+    return ChartSchema(schema, schema_text(schema))
 
 
 def setup_schema(
@@ -154,12 +163,7 @@ def _check_sub_paths(target: Target, parts: Iterable[tuple[str, dict[str, Any]]]
 
 def schema_text(schema: dict[str, Any]) -> str:
     """Return a schema as text for people: each part on a line if it fits, with what it contains below it if not."""
-    return _laid_out(ENCODE(schema))
-
-
-@lru_cache(maxsize=16)
-def _laid_out(schema: str) -> str:
-    return _SchemaLayout().text(json.loads(schema), 0, 0)
+    return _SchemaLayout().text(schema, 0, 0)
 
 
 class _SchemaLayout:

@@ -101,7 +101,9 @@ def _environment(*, trusted: bool) -> Environment:
 
 @lru_cache(maxsize=256)
 def _template(text: str, *, trusted: bool) -> Template:
-    return _environment(trusted=trusted).from_string(text)
+    template = _environment(trusted=trusted).from_string(text)
+    template.globals = dict(template.globals)  # each rendering copies them, and a chain of maps is slow to copy
+    return template
 
 
 def _flow_map(table: Mapping[str, object], indent: int = 0) -> str:

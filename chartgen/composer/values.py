@@ -12,6 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chartgen.composer.definition import has_file
 from chartgen.composer.schema import ENCODE, read_schema
 from chartgen.errors import did_you_mean, refuse
 from chartgen.helm import gotemplate
@@ -73,8 +74,9 @@ def check_parts(parts: Sequence[Part]) -> None:
     maps: dict[str | int, Path] = {}
     problems = []
     for part in parts:
-        beside = part.path.with_name(SCHEMA_FILE)
-        schema = read_schema(beside) if part.schema is None and beside.is_file() else part.schema or {}
+        folder, schema = part.path.parent, part.schema or {}
+        if part.schema is None and has_file(folder, SCHEMA_FILE):
+            schema = read_schema(folder / SCHEMA_FILE)
         known = schema.get("properties", {})
         own: dict[Keys, Path] = {}
         for keys in _owned(require_map(part.document, "a values file")):
