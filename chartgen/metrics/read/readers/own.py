@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chartgen.checks.line_patterns import LinePatterns, compile_lines
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.read.events import Event, Step
 from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
+
+if TYPE_CHECKING:
+    from chartgen.checks.line_patterns import LinePatterns
 
 _COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
 # An expression looks at each character once from each place, so that a long line of noise takes milliseconds.
@@ -22,7 +24,11 @@ def patterns_of(values: Mapping[str, Any]) -> LinePatterns | None:
     name = values.get("launcher", "")
     try:
         texts = ((values.get("launchers") or {}).get(name) or {}).get("metrics")
-        return compile_lines(texts) if texts else None
+        if not texts:
+            return None
+        from chartgen.checks.line_patterns import compile_lines  # with all checks, a third of the modules of `status`
+
+        return compile_lines(texts)
     except (AttributeError, TypeError, ValueError) as error:  # values of a release have any form
         raise ChartgenError(Problem(f"launchers.{name}.metrics: {error}")) from error
 
