@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from chartgen.composer.definition import has_file, is_builtin, source_text
 from chartgen.composer.library import BUILTIN
@@ -26,11 +26,16 @@ _ALL = "By launcher; the values of those that this chart lacks have no effect"
 _REFERENCE = re.compile(r'"#/definitions/([^"/]+)"')
 
 
-class ChartSchema(NamedTuple):
-    """The schema of a chart's values, and its text for people."""
+class ChartSchema:
+    """The schema of a chart's values."""
 
-    data: dict[str, Any]
-    text: str
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+
+    @cached_property
+    def text(self) -> str:
+        """Return it for people."""
+        return schema_text(self.data)
 
 
 def chart_schema(target: Target, folders: Iterable[Path]) -> ChartSchema:
@@ -71,8 +76,7 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> ChartSchema:
 def _merged(parts: str, way: str) -> ChartSchema:
     """Merge schemas, given as JSON: those of a target's run charts and setup chart are the same."""
     schema = closed(merge_schemas(json.loads(parts)))
-    schema = with_used_definitions({**schema, **({} if "if" in schema else json.loads(way))})
-    return ChartSchema(schema, schema_text(schema))
+    return ChartSchema(with_used_definitions({**schema, **({} if "if" in schema else json.loads(way))}))
 
 
 def setup_schema(
