@@ -11,7 +11,7 @@ from chartgen.checks.catalogue import CHECKS
 from chartgen.checks.charts import changes, open_misfits, unanswered
 from chartgen.checks.job import Job, job_of
 from chartgen.checks.rules import check_users_rules, judge
-from chartgen.checks.site_file import foreign_sites, placeholders
+from chartgen.checks.site_file import foreign_sites, placeholders, unused
 from chartgen.checks.values import SCHEMA, check_values, effective_values, place
 from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
 from chartgen.composer.origin import Composed, origin_of
@@ -115,6 +115,9 @@ def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:
             for claim in each.function(job):
                 hinted = claim._replace(hint=claim.hint or each.hint)
                 yield Finding(each.id, _placed(hinted, chart, values), each.severity, claim.key)
+    for key in unused(job, values)[0]:
+        dropped = KeyProblem(key, f"launcher {job.launcher.name} has no use for it", "leave it out")
+        yield Finding("settings-of-the-launcher", _placed(dropped, chart, values), key=key)
     check_users_rules(job, chart, {SCHEMA, *(rule.id for rule in (*CHECKS, *PITFALLS))})
     for rule, claim in judge(job):
         yield Finding(rule.id, _placed(claim, chart, values), rule.severity, claim.key)

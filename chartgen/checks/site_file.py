@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from chartgen.checks.facts import FACTS
+from chartgen.checks.job import Job
 from chartgen.composer.origin import Composed
 from chartgen.composer.presets import site_example
 from chartgen.errors import Problem
@@ -60,6 +62,24 @@ def placeholders(origin: Composed, values: Values, launcher: str) -> Iterator[Fi
             if file and Path(file).name != example.name:
                 message = f"{dotted(keys)}: {found[0]} is a name of the example"
                 yield Finding(PLACEHOLDER.id, Problem(message, file, line, column, PLACEHOLDER.remedy), "warning")
+
+
+def unused(job: Job, values: Values) -> tuple[list[str], list[str]]:
+    """Return the portable keys that the program of a job beside training has no use for.
+
+    Returns:
+        Those set for it, by a flag or from the file on that chooses the program; those of presets, site files and runs.
+    """
+    keys = [] if job.trains else [key for key in FACTS["given"](job) if key not in job.launcher.owns]
+    wanted: list[str] = []
+    others: list[str] = []
+    for key in keys:
+        if depth := values.depth(tuple(key.split("."))):
+            source = values.layers[depth - 1].source
+            follows = depth > values.presets and depth >= values.depth(("launcher",))
+            is_own = follows and not _target_of(source) if isinstance(source, Path) else True
+            (wanted if is_own else others).append(key)
+    return wanted, others
 
 
 def _is_used(keys: Keys, launcher: str) -> bool:

@@ -103,6 +103,7 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     from chartgen.checks.charts import unchecked_refusals
     from chartgen.checks.outline import outline
     from chartgen.checks.rules import rules_for
+    from chartgen.checks.site_file import unused
     from chartgen.findings import exit_code, row_of
 
     findings, decision = checked(chart, values)
@@ -113,6 +114,7 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     what = "what only Helm can check is not checked; --render checks it"
     seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
     if job and not exit_code(findings):
-        seen["plan"] = [*outline(job)]
+        others = ", ".join(unused(job, values)[1])
+        seen["plan"] = [*outline(job), *([("not used", f"{others}, set for training")] if others else [])]
         seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
     return seen, values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from functools import partial
@@ -120,10 +121,11 @@ def _name_runs(target: str, preset: str, site: Path) -> bool:
 
 def _ask(chart: Chart, keys: tuple[str, ...], default: str | int) -> str | int | None:
     """Ask for the value of a key until the chart's schema permits the answer; keys beside it are not judged."""
-    from chartgen.checks import check_values
+    from chartgen.checks import effective_values
+    from chartgen.helm.schema import SCHEMA_FILE, validate_schema
     from chartgen.helm.values import Values
 
-    name = ".".join(keys)
+    name, schema = ".".join(keys), json.loads(chart.files[SCHEMA_FILE])
     while True:
         answer = click.prompt(name, default=str(default), err=True).strip()
         if answer == "-":
@@ -132,8 +134,9 @@ def _ask(chart: Chart, keys: tuple[str, ...], default: str | int) -> str | int |
         nested: Any = value
         for key in reversed(keys):
             nested = {key: nested}
-        messages = [problem.message for problem in check_values(chart, Values(nested))]
-        refusals = [each for each in messages if each.startswith((f"{name} is ", f"{name} must "))]
+        data = effective_values(chart, Values(nested))
+        found = validate_schema(data, schema, lambda at: (".".join(map(str, at)), 0, 0))
+        refusals = [problem.message for problem in found if problem.path == name]
         if not refusals:
             return value
         click.echo(refusals[0], err=True)

@@ -255,6 +255,7 @@ def _may_build(_context: click.Context, _option: click.Parameter, refused: bool)
     answers = [False] if refused else []
 
     def may_build(names: list[str]) -> bool:
+        """Ask once for all engines, on a terminal alone."""
         question = f"{', '.join(names)}: not here. Build what is missing? It takes minutes, once"
         if not answers:
             asks = sys.stdin.isatty() and sys.stderr.isatty()

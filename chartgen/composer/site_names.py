@@ -34,6 +34,7 @@ def replace_names(text: str, ask: Callable[[tuple[str, ...], str | int], Answer]
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
     def change(values: Any) -> None:
+        """Ask for each value, and replace it."""
         for path in list(_paths(values)):
             parents = [values]
             for part in path[:-1]:

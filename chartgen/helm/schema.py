@@ -152,6 +152,7 @@ class _Merger:
         self._first: dict[tuple[str, ...], str] = {}
 
     def merge(self, base: Schema, over: Schema, source: str, at: tuple[str, ...]) -> Schema:
+        """Return a schema with those of another added; note what contradicts."""
         merged = dict(base)
         for key, value in over.items():
             place = (*at, key)

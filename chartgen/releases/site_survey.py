@@ -54,6 +54,7 @@ def site_file(example: str, survey: Survey, target: Target) -> str:
     has_queues = any(fragment.name == "kueue" for fragment in target.fragments)
 
     def name(values: Object) -> None:
+        """Name the queue, machines and claim if the cluster has a single one."""
         if has_queues and survey.queues and len(survey.queues) == 1:
             values.setdefault("queue", {})["name"] = survey.queues[0]
         if survey.machines:

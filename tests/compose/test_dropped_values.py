@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from answers import findings
+from rendered import VALUES
 from userlib import TARGET, chartgen, write
 
 from chartgen.composer.assembly import compose
+from chartgen.composer.launcher import load_launcher
 from chartgen.composer.library import open_library
 from chartgen.composer.rule_facts import PORTABLE
 from chartgen.composer.target import load_target
@@ -96,3 +98,46 @@ def test_plain_helm_refuses_them_too(ours: Path) -> None:
         render(found, "r", "ns", {"sequenceLength": 131072, "recompute": "full", "checkpoint": {"enabled": True}})
     for key in ("sequenceLength", "recompute", "checkpoint.enabled"):
         assert f"{key}: launcher ours has no option for it" in str(caught.value)
+
+
+# What makes the values of a program beside training valid.
+BESIDE = {
+    "download": "data.source=https://example.com/a.txt,storage.data.readOnly=false",
+    "megatron-preprocess": "data.source=https://example.com/a.jsonl,data.name=a,tokenizer.kind=gpt2,"
+    "tokenizer.path=/data/t,storage.data.readOnly=false",
+    "mlperf-preprocess": "launchers.mlperf-preprocess.image=example.com/a:1,storage.data.readOnly=false",
+    "nccl-test": "nodes=2",
+    "pile-dataprep": "data.name=a,data.shards=2,tokenizer.kind=gpt2,tokenizer.path=/data/t,storage.data.readOnly=false",
+}
+USED = {"download": {"checkpoint.from"}, "megatron-preprocess": {"data.name"}, "pile-dataprep": {"data.name"}}
+
+
+def test_every_program_beside_training_is_tried() -> None:
+    library = open_library()
+    tasks = {name: load_launcher(library.find("launcher", name)).task for name in library.names("launcher")}
+    assert BESIDE.keys() == {name for name, task in tasks.items() if task != "train"}
+
+
+@pytest.mark.parametrize("launcher", BESIDE)
+def test_what_is_set_for_a_program_beside_training_is_an_error(ours: Path, launcher: str) -> None:
+    sets = (f"launcher={launcher}", BESIDE[launcher], *(f"{key}={value}" for key, value in OTHER.items()))
+    assert dropped(ours, *sets, target="gke-a3high") == OTHER.keys() - USED.get(launcher, set())
+
+
+def test_what_presets_and_files_set_for_training_is_none(ours: Path) -> None:
+    write(ours, {"run.yaml": "launcher: megatron-lm\nsteps: 50\n", "test.yaml": "launcher: nccl-test\nsteps: 50\n"})
+    (site,) = VALUES.glob("site.gke-a3high.example.yaml")
+    (ours / "site.yaml").write_text(site.read_text() + "wandb: {project: team}\n")
+    run, test, own = (("-f", str(ours / name)) for name in ("run.yaml", "test.yaml", "site.yaml"))
+
+    def found(*more: str, sets: tuple[str, ...] = ()) -> set[str]:
+        return dropped(ours, *sets, target="gke-a3high", more=more)
+
+    assert found(*run, *own, sets=(f"launcher=download,{BESIDE['download']}",)) == set()
+    assert found("--preset", "nccl-test", *own) == set()
+    assert found("--preset", "nccl-test", *own, sets=("steps=20",)) == {"steps"}
+    assert found("--preset", "nccl-test", *run, sets=("launcher=nccl-test",)) == set()
+    assert found(*test) == {"steps"}
+    shown = chartgen("check", "gke-a3high", "--preset", "nccl-test", *own).stderr
+    assert "not used" in shown
+    assert "wandb.project" in shown
