@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from chartgen.composer.library import open_library
 from chartgen.composer.rule_facts import PORTABLE
 from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
-from chartgen.helm.manifests import render
+from chartgen.helm.manifests import render, written_chart
+from chartgen.helm.program import find_helm
 
 # What the skeleton of a launcher owns.
 OWNED = {"steps", "batch.global"}
@@ -141,3 +143,16 @@ def test_what_presets_and_files_set_for_training_is_none(ours: Path) -> None:
     shown = chartgen("check", "gke-a3high", "--preset", "nccl-test", *own).stderr
     assert "not used" in shown
     assert "wandb.project" in shown
+
+
+@pytest.mark.helm
+def test_the_notes_of_plain_helm_name_what_such_a_program_does_not_use() -> None:
+    sets = "launcher=nccl-test,nodes=2,steps=30,parallelism.tensor=4,storage.outputs.from=pvc://a"
+    with written_chart(compose(load_target("gke-a3mega"))) as folder:
+        argv = [find_helm().executable, "install", "net", folder, "--set", sets, "--dry-run=client"]
+        notes = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+        usual = subprocess.run(
+            [*argv, "--set", "steps=10,parallelism.tensor=1"], capture_output=True, text=True, check=True
+        )
+    assert "  Not used    parallelism.tensor, steps: set for training\n" in notes
+    assert "Not used" not in usual.stdout
