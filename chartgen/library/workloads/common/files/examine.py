@@ -220,7 +220,7 @@ def _figures(path: Path, recent: float) -> dict[str, Any]:
         pod = str(found["pod"])
         if all(0 <= each < 1e9 for each in (*rates, written)) and re.fullmatch(r"[\w.-]*", pod, re.ASCII):
             return {"pod": pod, "tflops": rates, "written": written}
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+    except (OSError, ValueError, TypeError, ArithmeticError, LookupError, RecursionError):
         pass
     return {}
 
