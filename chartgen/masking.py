@@ -20,8 +20,7 @@ KINDS = {
     "an npm token": re.compile(r"\bnpm_[A-Za-z0-9]{36}"),
     "a PyPI token": re.compile(r"\bpypi-[A-Za-z0-9_-]{50,}"),
     "a Google API key": re.compile(r"\bAIza[A-Za-z0-9_-]{35}"),
-    "a Google access token": re.compile(r"\bya29\.[A-Za-z0-9_-]{20,}"),
-    "a Vault token": re.compile(r"\bhv[bs]\.[A-Za-z0-9_-]{20,}"),
+    "a token of Google or Vault": re.compile(r"\b(?:ya29|hv[bs])\.[A-Za-z0-9_-]{20,}"),
     "a RunPod key": re.compile(r"\brpa_[A-Za-z0-9]{32,}"),
     "a Docker Hub token": re.compile(r"\bdckr_[op]at_[A-Za-z0-9_-]{20,}"),
     "a W&B key": re.compile(r"\bwandb_v1_[A-Za-z0-9_]{20,}"),
@@ -63,8 +62,8 @@ WANDB_NAME = re.compile(r"wandb|api[-_]?key", re.IGNORECASE)
 # Upper case only: configurations contain bos_token and similar names, which are not secrets. The cluster token of etcd
 # is an identifier (etcd.io, --initial-cluster-token).
 SECRET_NAME = re.compile(
-    r"(?!.*INITIAL_CLUSTER_TOKEN$)"
-    r"(?:(?:.*_|PG)?(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)|.*_(?:PASS|PWD))"
+    r"(?!.*INITIAL_CLUSTER_TOKEN$)(?:.*_PASS|.*_PWD"
+    r"|(?:.*_|PG)?(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY))"
 )
 RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+=._-][A-Za-z0-9+/=._-]{15,}")
 
@@ -77,11 +76,8 @@ _NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.
 # bounded, because a quote may never close.
 _QUOTED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=|["']: ?)(["']))((?:\\.|(?!\3)[^\\\n]){1,1000}(?=\3))""")
 # A variable of Kubernetes, in JSON or in lines of YAML.
-_VARIABLE = re.compile(
-    r"""(\bname["']?: ?["']?([\w.-]+)["']?(?:, ?|\n[-+ ]*)["']?value["']?: ?["']?)((?:\\.|[^\s,"'}\\])+)"""
-)
-# The words of a name in camel case.
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ENTRY = re.compile(r"""(\bname["']?: ?["']?([\w.-]+)["']?(?:, ?|\n[-+ ]*)["']?value["']?: ?["']?)([^\s,"'}]+)""")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # between two words of a name
 _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
 # Names in any case, with a blank or colon too, as in YAML and INI: there the text must look like a secret, since prose
 # and configurations have `token: ...`.
@@ -108,10 +104,9 @@ def masked(text: str) -> str:
         text = pattern.sub(HIDDEN, text)
     text = _SECRET_MAP.sub(lambda match: _MAP_TEXT.sub(rf"\1{HIDDEN}", match[0]), text)
     text = _SECRET_ENV.sub(rf"\1{HIDDEN}", text)
-    for pattern in (_QUOTED, _ASSIGNED, _VARIABLE):
+    for pattern in (_QUOTED, _ASSIGNED, _ENTRY):
         text = pattern.sub(_without_secret, text)
-    text = _SIGNED.sub(rf"\1{HIDDEN}", text)
-    text = _AUTHORIZATION.sub(rf"\1\2{HIDDEN}", text)
+    text = _AUTHORIZATION.sub(rf"\1\2{HIDDEN}", _SIGNED.sub(rf"\1{HIDDEN}", text))
     for pattern in (_WORDY, _FLAG):
         text = pattern.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)
     text = PASSWORD.sub(rf"\1{HIDDEN}", text)

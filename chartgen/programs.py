@@ -64,8 +64,7 @@ def find_tool(name: str, fits: Callable[[Path], bool] | None = None, built: Path
 
 def on_path(name: str) -> Path | None:
     """Find a program on PATH, but for its relative entries: a stranger may be the author of the working directory."""
-    folders = filter(os.path.isabs, os.get_exec_path())
-    found = shutil.which(name, path=os.pathsep.join(folders))
+    found = shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, os.get_exec_path())))
     return Path(found) if found else None
 
 
@@ -76,8 +75,7 @@ def _check_owner(program: Path) -> None:
     """
     for path in (program, *program.parents[:4]):  # bin, the engine's folder, engines, the cache
         found = path.stat()
-        # on most systems each user has a group of the same number
-        shared = 0o022 if found.st_gid != os.getuid() else 0o002
+        shared = 0o002 if found.st_gid == os.getuid() else 0o022  # a group of the user's own has the same number
         if found.st_uid not in (0, os.getuid()) or found.st_mode & shared:
             hint = f"remove it, or set {variable(program.name)} to the program"
             raise MissingToolError(Problem("not run: other users can write it", path, hint=hint))

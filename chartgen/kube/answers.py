@@ -15,8 +15,7 @@ LARGEST = 32 * 2**20  # bytes; an object has at most 1.5 MiB (etcd, Documentatio
 _MOST_MARKS = 1_200_000
 _DEEPEST = 100  # levels; no field of the API that chartgen reads is half as deep
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
-# A name is one part of a path (k8s.io/apimachinery, pkg/api/validation/path), and at most a DNS subdomain long.
-_NAME = re.compile(r"(?!\.{1,2}$)[!-$&-.0-~]{1,253}")
+_NAME = re.compile(r"(?!\.{1,2}$)[!-$&-.0-~]{1,253}")  # k8s.io/apimachinery, pkg/api/validation/path
 _TEXTS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion")
 _MAPS_OF_TEXT = ("labels", "annotations")
 

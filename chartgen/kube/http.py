@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 import time
@@ -28,8 +27,6 @@ _BUSY = 429  # Too Many Requests: the server has not started the request, so it 
 _PAUSE = 0.5  # minimum of seconds between two attempts
 _AT_ONCE = 4  # requests of one command: each connection costs two more round trips when it is made
 _LONGEST_LINE = 2**20  # bytes; a longer line is split, so that a program's output cannot fill the memory
-_LONGEST_MESSAGE = 2000  # characters of a refusal; the API server names a handful of fields at most
-_SECONDS = re.compile(r"[0-9]{1,9}")
 _PATIENCE = 30.0  # total seconds that a request waits at the server's request
 # Seconds for a whole answer, however slowly its bytes come: the server's own limit (kube-apiserver, --request-timeout).
 _DEADLINE = 60.0
@@ -145,9 +142,9 @@ class Transport:
         while True:
             reply, text = self._request(method, path, **arguments)
             after = reply.headers.get("Retry-After", "")
-            if reply.status_code != _BUSY or not _SECONDS.fullmatch(after) or time.monotonic() + int(after) > deadline:
+            if reply.status_code != _BUSY or not after.isdecimal() or time.monotonic() + float(after) > deadline:
                 return reply, text
-            time.sleep(max(int(after), _PAUSE))
+            time.sleep(max(float(after), _PAUSE))
 
     def _request(self, method: str, path: str, **arguments: Any) -> tuple[httpx2.Response, bytes]:
         import httpx2
@@ -241,7 +238,7 @@ class Transport:
         message, resume = text[:300].decode("utf-8", "replace").strip() or reply.reason_phrase, ""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             status = parse_json(text)
-            message = str(status["message"])[:_LONGEST_MESSAGE]
+            message = str(status["message"])[:2000]  # an API server names a handful of fields at most
             resume = str(status["metadata"].get("continue", ""))
         if reply.status_code in {401, 403}:
             denied = denied_permission(message) if reply.status_code == 403 else None

@@ -45,7 +45,6 @@ TOKENIZERS = {
     },
 }
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".onnx", ".h5", ".msgpack", ".ot")
-# What reading an answer raises that has another form.
 NO_LISTING = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, HTTPException)
 HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access with the account of the token"}
 
@@ -178,8 +177,7 @@ def described(name: str, cache: Path) -> tuple[list[DownloadItem], Path, str]:
     """List what describes a model of the hub: all of its files but the weights.
 
     Returns:
-        The files, by their paths below a cache of Hugging Face's libraries; the file there that names the commit; and
-        the commit.
+        The files, by their paths below a cache of Hugging Face's libraries; the file that names the commit there; it.
     """
     endpoint, headers = hub_access()
     try:
@@ -191,7 +189,7 @@ def described(name: str, cache: Path) -> tuple[list[DownloadItem], Path, str]:
     folder = f"hub/models--{name.replace('/', '--')}"
     if why := name_fault(f"{folder}/refs/main", cache):
         raise FetchError(f"{name}: {why}")
-    found = [item for item in list_address(f"hf://{name}@{commit}") if not item.path.endswith(WEIGHTS)]
+    found = (item for item in list_address(f"hf://{name}@{commit}") if not item.path.endswith(WEIGHTS))
     placed = [replace(item, path=f"{folder}/snapshots/{commit}/{item.path}") for item in found]
     return placed, cache / folder / "refs" / "main", commit
 
