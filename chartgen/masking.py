@@ -15,12 +15,14 @@ KINDS = {
     "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     "an NGC key": re.compile(r"\bnvapi-[A-Za-z0-9_-]{16,}"),
     "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
-    "a GitLab token": re.compile(r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    "a Slack token": re.compile(r"\bxox[abeprs]-[A-Za-z0-9-]{16,}"),
+    "a GitLab token": re.compile(r"\bgl(?:pat|rt|dt|cbt|ptt|ft|soat|agent|imt|oas)-[A-Za-z0-9_-]{20,}"),
+    "a Slack token": re.compile(r"\b(?:xox[abeprs]|xapp)-[A-Za-z0-9-]{16,}|\bhooks\.slack\.com/services/[\w/]{20,}"),
     "an npm token": re.compile(r"\bnpm_[A-Za-z0-9]{36}"),
     "a PyPI token": re.compile(r"\bpypi-[A-Za-z0-9_-]{50,}"),
     "a Google API key": re.compile(r"\bAIza[A-Za-z0-9_-]{35}"),
-    "a Docker Hub token": re.compile(r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
+    "a token of Google or Vault": re.compile(r"\b(?:ya29|hv[bs])\.[A-Za-z0-9_-]{20,}"),
+    "a RunPod key": re.compile(r"\brpa_[A-Za-z0-9]{32,}"),
+    "a Docker Hub token": re.compile(r"\bdckr_[op]at_[A-Za-z0-9_-]{20,}"),
     "a W&B key": re.compile(r"\bwandb_v1_[A-Za-z0-9_]{20,}"),
     # OpenAI's, and Anthropic's sk-ant-; a name of words has no digit so early
     "an API key": re.compile(r"(?<![\w-])sk-(?=[A-Za-z_-]{0,30}[0-9])[A-Za-z0-9_-]{20,}"),
@@ -28,9 +30,9 @@ KINDS = {
     "a JSON Web Token": re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
     # Its headers and lines also where the end is cut off, with line ends as they are or escaped
     "a private key": re.compile(
-        r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+        r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----"
         r"(?:(?:\s|\\+[nr])+(?:(?:Proc-Type|DEK-Info): ?[^\s\\]+|[A-Za-z0-9+/=]{16,}))*"
-        r"(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"
+        r"(?:[^-]*-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----)?"
     ),
     # The same in base64, as kubeconfig files have it: PKCS 8, RSA, EC, OpenSSH
     "a packed private key": re.compile(
@@ -44,7 +46,9 @@ _SIGNED = re.compile(
     re.IGNORECASE,
 )
 _AUTHORIZATION = re.compile(
-    r"(\bauthorization[\"']?(?:: ?|=)[\"']?(?:bearer|basic|token|apikey) )[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE
+    r"(\bauthorization[\"']?(?::\s{0,9}|=)[\"']?(?:bearer|basic|token|apikey) )[A-Za-z0-9._~+/=-]{6,}"
+    r"|(\bbearer )(?=[A-Za-z._~+/=-]{0,30}[0-9])[A-Za-z0-9._~+/=-]{16,}",
+    re.IGNORECASE,
 )
 # Up to the last @ of a word: people do not escape the @ and / of a password. A port or a path is not a password, and
 # a reference such as $(PASSWORD) contains none. Bounded, because words in values and logs can have megabytes.
@@ -58,23 +62,27 @@ WANDB_NAME = re.compile(r"wandb|api[-_]?key", re.IGNORECASE)
 # Upper case only: configurations contain bos_token and similar names, which are not secrets. The cluster token of etcd
 # is an identifier (etcd.io, --initial-cluster-token).
 SECRET_NAME = re.compile(
-    r"(?!.*INITIAL_CLUSTER_TOKEN$)(?:.*_)?(?:TOKEN|PASSWORD|PASSWD|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)"
+    r"(?!.*INITIAL_CLUSTER_TOKEN$)(?:.*_PASS|.*_PWD"
+    r"|(?:.*_|PG)?(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY))"
 )
 RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+=._-][A-Za-z0-9+/=._-]{15,}")
 
 # If masking too much does no harm, the other names also count in lower case.
-_ANY_CASE = r"(?i:(?:.*_)?(?:PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|CREDENTIALS?))"
+_ANY_CASE = r"(?i:(?:.*_)?(?:PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY|SECRET_KEY|CREDENTIALS?))"
 _NAME = re.compile(f"{SECRET_NAME.pattern}|{_ANY_CASE}")
 # Not a secret, whatever the name: PASSWORD=, SECRET=/var/run/secret, API_KEY=$(KEY).
 _NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.DOTALL)
 # NAME=text, as in flags and arguments, and "NAME": "text", as in JSON. What is quoted goes to the closing quote, and is
 # bounded, because a quote may never close.
 _QUOTED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=|["']: ?)(["']))((?:\\.|(?!\3)[^\\\n]){1,1000}(?=\3))""")
+# A variable of Kubernetes, in JSON or in lines of YAML.
+_ENTRY = re.compile(r"""(\bname["']?: ?["']?([\w.-]+)["']?(?:, ?|\n[-+ ]*)["']?value["']?: ?["']?)([^\s,"'}]+)""")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # between two words of a name
 _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
 # Names in any case, with a blank or colon too, as in YAML and INI: there the text must look like a secret, since prose
 # and configurations have `token: ...`.
 # With a blank too as in --password x, or as two items of a list. `auth` is Docker's.
-_WORDY = re.compile(r"""((?<![\w.-])([\w.-]+)\\*["']?(?: ?= ?|: ?)\\*["']?)([^\s,;&"'(){}\[\]\\]+)""")
+_WORDY = re.compile(r"""((?<![\w.-])([\w.-]+)\\*["']?(?: ?= ?|: ?)(?:[!&]\S{1,99} )?\\*["']?)([^\s,;&"'(){}\[\]\\]+)""")
 _FLAG = re.compile(r"""((?<![\w.-])--([\w-]+)(?: +|["'], ?)["']?)([^\s,;&"'(){}\[\]\\]+)""")
 _WORDS = (
     r"(?:.*[_.-])?(?:token|secret|passw(?:or)?d|(?:api|access|account|secret|secret_access)[_-]?key|credentials?|auth"
@@ -96,9 +104,9 @@ def masked(text: str) -> str:
         text = pattern.sub(HIDDEN, text)
     text = _SECRET_MAP.sub(lambda match: _MAP_TEXT.sub(rf"\1{HIDDEN}", match[0]), text)
     text = _SECRET_ENV.sub(rf"\1{HIDDEN}", text)
-    text = _ASSIGNED.sub(_without_secret, _QUOTED.sub(_without_secret, text))
-    text = _SIGNED.sub(rf"\1{HIDDEN}", text)
-    text = _AUTHORIZATION.sub(rf"\1{HIDDEN}", text)
+    for pattern in (_QUOTED, _ASSIGNED, _ENTRY):
+        text = pattern.sub(_without_secret, text)
+    text = _AUTHORIZATION.sub(rf"\1\2{HIDDEN}", _SIGNED.sub(rf"\1{HIDDEN}", text))
     for pattern in (_WORDY, _FLAG):
         text = pattern.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)
     text = PASSWORD.sub(rf"\1{HIDDEN}", text)
@@ -107,7 +115,7 @@ def masked(text: str) -> str:
 
 def _looks_like_one(name: str, text: str) -> bool:
     """Report whether both a name, in any case, and its text look like a secret."""
-    if not _SECRETIVE.fullmatch(name) or text.startswith("/"):
+    if not _SECRETIVE.fullmatch(_CAMEL.sub("_", name)) or text.startswith("/"):
         return False
     return bool(_MIXED.fullmatch(text) or (_PASSWORD_NAME.fullmatch(name) and _TYPED.fullmatch(text)))
 
@@ -130,7 +138,9 @@ def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:
         named = str(value.get("name", ""))
         return {key: masked_value(item, (*keys, named if key == "value" else key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [masked_value(item, keys) for item in value]
+        texts = [each if isinstance(each, str) else "" for each in ("", *value)]
+        flags = [text[2:].replace("-", "_") if text.startswith("--") else "" for text in texts]
+        return [masked_value(item, (*keys, flag) if flag else keys) for flag, item in zip(flags, value, strict=False)]
     if value is None or isinstance(value, bool):
         return value
     name = str(keys[-1]) if keys else ""
@@ -147,7 +157,7 @@ def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:
 
 def names_secret(name: str, text: str) -> bool:
     """Report whether a name indicates a secret and its text is not evidently something else."""
-    if not _NAME.fullmatch(name) or _NOTHING.fullmatch(text):
+    if not _NAME.fullmatch(_CAMEL.sub("_", name)) or _NOTHING.fullmatch(text):
         return False
     # PAD_TOKEN=[PAD] and MAX_TOKEN=5 are not secrets
     return not (name.endswith("TOKEN") and re.fullmatch(r"[0-9.]+|\[.*\]", text))

@@ -53,13 +53,19 @@ def find_tool(name: str, fits: Callable[[Path], bool] | None = None, built: Path
     """
     if own := chosen(name):
         return own
-    found = shutil.which(built.name if built else name)
-    if found and (fits is None or fits(Path(found))):
-        return Path(found)
+    found = on_path(built.name if built else name)
+    if found and (fits is None or fits(found)):
+        return found
     cached = _cached(name) if built is None else built if built.is_file() else None
     if cached:
         _check_owner(cached)
     return cached
+
+
+def on_path(name: str) -> Path | None:
+    """Find a program on PATH, but for its relative entries: a stranger may be the author of the working directory."""
+    found = shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, os.get_exec_path())))
+    return Path(found) if found else None
 
 
 def _check_owner(program: Path) -> None:
@@ -69,7 +75,8 @@ def _check_owner(program: Path) -> None:
     """
     for path in (program, *program.parents[:4]):  # bin, the engine's folder, engines, the cache
         found = path.stat()
-        if found.st_uid not in (0, os.getuid()) or found.st_mode & 0o002:
+        shared = 0o002 if found.st_gid == os.getuid() else 0o022  # a group of the user's own has the same number
+        if found.st_uid not in (0, os.getuid()) or found.st_mode & shared:
             hint = f"remove it, or set {variable(program.name)} to the program"
             raise MissingToolError(Problem("not run: other users can write it", path, hint=hint))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.cached import read_cached, write_cached
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.programs import find_tool
+from chartgen.programs import find_tool, on_path
 
 if TYPE_CHECKING:
     import subprocess
@@ -238,10 +238,7 @@ def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Hel
     Raises:
         MissingToolError: Helm is missing, does not run, or is older than 3.18.
     """
-    import shutil
-
-    unfit = shutil.which("helm")
-    executable = find_program() or (Path(unfit) if unfit else None)
+    executable = find_program() or on_path("helm")
     if executable is None:
         raise MissingToolError("helm is not installed; install Helm 3.18 or newer, or run `chartgen engines get helm`")
     version = _version(executable)

@@ -15,6 +15,7 @@ LARGEST = 32 * 2**20  # bytes; an object has at most 1.5 MiB (etcd, Documentatio
 _MOST_MARKS = 1_200_000
 _DEEPEST = 100  # levels; no field of the API that chartgen reads is half as deep
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+_NAME = re.compile(r"(?!\.{1,2}$)[!-$&-.0-~]{1,253}")  # k8s.io/apimachinery, pkg/api/validation/path
 _TEXTS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion")
 _MAPS_OF_TEXT = ("labels", "annotations")
 
@@ -129,17 +130,17 @@ def shaped(item: Any, kind: Kind) -> Object:
 
 
 def _named(item: Any, kind: Kind) -> Object:
-    """Return an object that has a name; an answer without is not of the API.
+    """Return an object that has a name, and a namespace if its kind has; an answer without is not of the API.
 
     Raises:
         ValueError: It has none.
     """
     metadata = item.get("metadata") if isinstance(item, dict) else None
-    if not isinstance(metadata, dict) or not metadata.get("name"):
+    if not isinstance(metadata, dict) or not _NAME.fullmatch(str(metadata.get("name") or "")):
         raise ValueError("with something other than an object")
     # the manager of each field: often half of an object, and free text of whoever wrote it
     kept = {key: value for key, value in metadata.items() if value is not None and key != "managedFields"}
-    if not all(isinstance(kept.get(key, ""), str) for key in _TEXTS):
+    if not all(isinstance(kept.get(key, ""), str) for key in _TEXTS) or (kind.namespaced and not kept.get("namespace")):
         raise ValueError("with an object of another form")
     given = {key: value for key, value in item.items() if value is not None}
     return {**given, "apiVersion": kind.api_version, "kind": kind.name, "metadata": kept}

@@ -142,9 +142,9 @@ class Transport:
         while True:
             reply, text = self._request(method, path, **arguments)
             after = reply.headers.get("Retry-After", "")
-            if reply.status_code != _BUSY or not after.isdecimal() or time.monotonic() + int(after) > deadline:
+            if reply.status_code != _BUSY or not after.isdecimal() or time.monotonic() + float(after) > deadline:
                 return reply, text
-            time.sleep(max(int(after), _PAUSE))
+            time.sleep(max(float(after), _PAUSE))
 
     def _request(self, method: str, path: str, **arguments: Any) -> tuple[httpx2.Response, bytes]:
         import httpx2
@@ -154,6 +154,8 @@ class Transport:
             try:
                 with self._until(deadline), self._open(method, path, **arguments) as reply:
                     return reply, self._body(method, path, reply)
+            except (httpx2.InvalidURL, UnicodeEncodeError) as error:  # of a name or a page that the server told
+                raise self._stranger(f"it names what no address can have: {str(error)[:100]}") from None
             except (httpx2.TransportError, httpx2.StreamError) as error:
                 if tries_left == 0:
                     raise self._unreachable(error) from None
@@ -236,7 +238,7 @@ class Transport:
         message, resume = text[:300].decode("utf-8", "replace").strip() or reply.reason_phrase, ""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             status = parse_json(text)
-            message = str(status["message"])
+            message = str(status["message"])[:2000]  # an API server names a handful of fields at most
             resume = str(status["metadata"].get("continue", ""))
         if reply.status_code in {401, 403}:
             denied = denied_permission(message) if reply.status_code == 403 else None

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.helm.program import parse_version
-from chartgen.programs import Progress
+from chartgen.programs import Progress, on_path
 from chartgen.rehearsal.engines import Engine, engine, engines_dir, find_engine
 from chartgen.rehearsal.folders import cache_lock, draft_program
 
@@ -172,7 +172,7 @@ def _edit(wanted: Engine, source: Path, copy: Path) -> None:
 
 def find_go() -> str:
     """Return a Go that can build the engines; the user's Go settings stay unchanged."""
-    go = shutil.which("go")
+    go = on_path("go")
     if go is None:
         hint = "install Go 1.26 or newer, or put the missing programs on PATH"
         raise MissingToolError(Problem("cannot build the engines: Go is not installed", hint=hint))
@@ -182,7 +182,7 @@ def find_go() -> str:
     if version is None or (version < GO_MINIMUM and not fetches):
         found = "no version" if version is None else ".".join(map(str, version))
         raise MissingToolError(Problem(f"{go} is too old ({found})", hint="install Go 1.26 or newer"))
-    return go
+    return str(go)
 
 
 def go_run(

@@ -89,7 +89,8 @@ def cache_lock(folder: Path, name: str, waiting: Callable[[], None] = lambda: No
     """
     lock = folder / f".lock-{name}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for each in (folder.parent, folder):
+            each.mkdir(mode=0o755, parents=True, exist_ok=True)
         lock.touch()
     except OSError as error:
         hint = "set CHARTGEN_CACHE"
@@ -115,7 +116,8 @@ def draft_program(program: Path, name: str) -> Iterator[tuple[Path, Path]]:
     try:
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as scratch:
             draft = Path(scratch, "result", "bin", program.name)
-            draft.parent.mkdir(parents=True)
+            for each in (draft.parent.parent, draft.parent):
+                each.mkdir(mode=0o755)
             yield draft, Path(scratch)
             shutil.rmtree(folder, ignore_errors=True)  # exists only if the program in it was removed
             draft.parent.parent.replace(folder)

@@ -378,7 +378,7 @@ def test_a_file_that_another_tenant_left_is_no_copy(image: Image) -> None:
 def test_links_that_another_tenant_left_write_to_nothing(image: Image) -> None:
     source, copy = data_set(image)
     victim = image.folder / "victim"
-    for link in (".staging", f"{copy.relative_to(image.folder / 'scratch')}.bin.part"):
+    for link in (f".staging-{os.getuid()}", f"{copy.relative_to(image.folder / 'scratch')}.bin.part"):
         place = image.folder / "scratch" / link
         place.parent.mkdir(parents=True, exist_ok=True)
         victim.write_text("checkpoint")
@@ -401,6 +401,20 @@ def test_links_that_another_tenant_left_write_to_nothing(image: Image) -> None:
     (image.folder / "scratch/data").symlink_to(image.folder / "outside")
     assert start(image, rendered()).returncode == 1
     assert list((image.folder / "outside/wikipedia").iterdir()) == []
+
+
+@pytest.mark.threat(19)
+def test_a_lock_of_another_tenant_keeps_no_run(image: Image) -> None:
+    data_set(image)
+    lock = image.folder / "scratch" / f".staging-{os.getuid()}"
+    lock.parent.mkdir(exist_ok=True)
+    os.mkfifo(lock)
+    done = start(image, rendered())
+    assert done.returncode == 1
+    assert f"{lock} is not a file of this user" in done.stderr
+    lock.unlink()
+    assert start(image, rendered()).returncode == 0
+    assert lock.stat().st_mode & 0o077 == 0, "nobody else can open it, and so lock it"
 
 
 @pytest.mark.parametrize("broken", ["missing", "empty"])

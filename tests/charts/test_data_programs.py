@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -68,14 +69,15 @@ def test_zst_is_refused_where_python_has_no_module_for_it(site: Site, machine: M
     assert "only Python 3.14 or the module zstandard unpack it; set launchers.download.image" in log
 
 
-def test_a_damaged_archive_fails_and_is_fetched_again(site: Site, machine: Machine) -> None:
-    good = lzma.compress(b"text" * 100)
-    site.files = {"/a.xz": good[:-20]}
-    found = download(f"data.source={site.address}/a.xz")
+@pytest.mark.parametrize("module", [lzma, gzip])
+def test_a_damaged_archive_fails_and_is_fetched_again(module: Any, site: Site, machine: Machine) -> None:
+    good, name = module.compress(b"text" * 100), {lzma: "a.xz", gzip: "a.gz"}[module]
+    site.files = {f"/{name}": good[:10] + b"\xff" * 12 + good[22:]}
+    found = download(f"data.source={site.address}/{name}")
     code, log = machine.finish(found)
     assert code == 1
     assert "cannot be unpacked" in log
-    site.files = {"/a.xz": good}
+    site.files = {f"/{name}": good}
     assert machine.finish(found)[0] == 0
     assert files(machine.folder / "data") == ["a"]
 
@@ -458,6 +460,21 @@ def test_benchmarks_data_is_converted_once(machine: Machine) -> None:
     ]
 
 
+@pytest.mark.threat(6)
+def test_programs_write_through_no_link_that_others_left(machine: Machine, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    data = machine.folder / "data/gov_report/data"
+    data.mkdir(parents=True)
+    for split in ("train", "validation"):
+        (data / f"{split}-00000-of-00001.parquet").write_text(split)
+    (data.parent / ".preprocess").symlink_to(outside)
+    (machine.folder / "data/gpt2").mkdir()
+    (machine.folder / "data/gpt2/my-gpt2.part_text_document.bin").symlink_to(outside / "file")
+    assert gov_report(machine)[0] == preprocess(machine)[0] == 0
+    assert list(outside.iterdir()) == []
+
+
 def test_benchmarks_data_must_be_downloaded_first(machine: Machine) -> None:
     (machine.folder / "data/gov_report").mkdir(parents=True)
     code, log = gov_report(machine)
@@ -557,6 +574,24 @@ def test_what_an_attempt_left_behind_is_removed(pile: Pile) -> None:
         (folder / f"my-gpt3_00{suffix}").write_text("left behind")
     assert pile.prepare(1)[0] == 0
     assert files(folder) == before
+
+
+@pytest.mark.threat(6)
+@pytest.mark.parametrize("link", [".jsonl.zst.part", ".jsonl.part", ".part_text_document.bin"])
+@pytest.mark.parametrize("pipe", [False, True])
+def test_what_others_left_where_a_file_is_written_goes(link: str, pipe: bool, pile: Pile, tmp_path: Path) -> None:
+    path = pile.machine.folder / f"data/pile/my-gpt3_00{link}"
+    path.parent.mkdir(parents=True)
+    other = tmp_path / "other"
+    other.touch()
+    if pipe:
+        os.mkfifo(path)
+    else:
+        path.symlink_to(other)
+    code, log = pile.prepare(1)
+    assert code == 0, log
+    assert other.read_bytes() == b""
+    assert (path.parent / "my-gpt3_00_text_document.bin").read_text() == "text 00"
 
 
 def test_a_tool_that_writes_nothing_fails(pile: Pile) -> None:

@@ -81,6 +81,10 @@ NOT_AN_API: dict[str, Answer] = {
     "a name that is a list": pods({"metadata": {"name": []}}),
     "the same page again": pods(pod("x"), rest="again"),
     "no end": endless,
+    "a name that leads elsewhere": pods(pod("../../../secrets")),
+    "a name that no address can have": pods(pod("a\ud800")),
+    "a name without end": pods(pod("a" * 1000)),
+    "no namespace": pods({"metadata": {"name": "x"}}),
     "a bomb": packed(gzip.compress(b" " * 2**26, 1)),
     "damaged gzip": packed(b"x"),
     "too many values": b'{"metadata":{},"items":[' + b"[]," * 700_000 + b"[]]}",
@@ -96,13 +100,31 @@ def test_what_is_no_answer_of_an_api_server_ends_with_one_line(tmp_path: Path) -
         assert len(caught.value.problems) == 1, name
 
 
+def refused(code: str, body: bytes = b"{}", head: str = "") -> Answer:
+    text = f"HTTP/1.1 {code}\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return lambda handler: handler.wfile.write(text)
+
+
+@pytest.mark.threat(17)
+def test_what_a_server_says_of_a_refusal_is_short(tmp_path: Path) -> None:
+    """Its message had 27 MB: it was masked for a minute, and printed."""
+    message = json.dumps({"message": "token: a1b2 " * 2_000_000}).encode()
+    busy = refused("429 Too Many Requests", head=f"Retry-After: {'9' * 5000}\r\n")
+    expired = refused("410 Gone", json.dumps({"message": "x", "metadata": {"continue": "x" * 100_000}}).encode())
+    for answer in (refused("403 Forbidden", message), refused("500 x", message), busy, expired):
+        with connected(tmp_path, {PODS: answer}) as cluster, pytest.raises(ChartgenError) as caught:
+            cluster.list(POD)
+        assert len(str(caught.value)) < 3000
+
+
+HEAD = {"name": "x", "namespace": "theirs"}
 ODD: dict[str, Any] = {
     "a spec that is a text": {"spec": "x"},
     "a status that is a number": {"status": -1},
-    "labels that are a list": {"metadata": {"name": "x", "labels": ["a"]}},
-    "a label that is a number": {"metadata": {"name": "x", "labels": {"a": 1}}},
-    "owners that are numbers": {"metadata": {"name": "x", "ownerReferences": [1]}},
-    "an owner of kind []": {"metadata": {"name": "x", "ownerReferences": [{"kind": [], "uid": "x"}]}},
+    "labels that are a list": {"metadata": {**HEAD, "labels": ["a"]}},
+    "a label that is a number": {"metadata": {**HEAD, "labels": {"a": 1}}},
+    "owners that are numbers": {"metadata": {**HEAD, "ownerReferences": [1]}},
+    "an owner of kind []": {"metadata": {**HEAD, "ownerReferences": [{"kind": [], "uid": "x"}]}},
 }
 
 

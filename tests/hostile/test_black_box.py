@@ -15,11 +15,11 @@ WATCH = BUILTIN / "workloads/common/files/watch.py"
 
 
 @pytest.mark.threat(5)
-@pytest.mark.parametrize("there", ["link", "hard link", "pipe", "folder", "dump"])
+@pytest.mark.parametrize("there", ["link", "hard link", "pipe", "folder", "dump", "pipe of a dump"])
 def test_no_link_or_pipe_is_a_black_box(there: str, tmp_path: Path) -> None:
     """A link would lead the output into another file, a pipe keep the failed process, and its machine, for ever.
 
-    PyTorch writes its own dumps, and follows links.
+    PyTorch writes its own dumps, makes no folder, follows links, and waits for readers.
     """
     other = tmp_path / "other/rank-0.log"
     for name in ("blackbox", "processes", "other"):
@@ -29,13 +29,14 @@ def test_no_link_or_pipe_is_a_black_box(there: str, tmp_path: Path) -> None:
     if there == "folder":
         (tmp_path / "blackbox").rmdir()
         (tmp_path / "blackbox").symlink_to(tmp_path / "other")
-    elif there == "pipe":
-        os.mkfifo(box)
+    elif there.startswith("pipe"):
+        os.mkfifo(box if there == "pipe" else dump)
     elif there == "hard link":
         box.hardlink_to(other)
     else:
         (dump if there == "dump" else box).symlink_to(other)
-    command: list[str | Path] = [sys.executable, WATCH, tmp_path / "processes", "sh", "-c", "exit 3"]
+    dumps = 'echo dump >"$TORCH_NCCL_DEBUG_INFO_TEMP_FILE$RANK"; exit 3'
+    command: list[str | Path] = [sys.executable, WATCH, tmp_path / "processes", "sh", "-c", dumps]
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 0, 38, 128.16 W\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
     environment = {**os.environ, "RUN_DIRECTORY": str(tmp_path), "RANK": "0", "GRACE_SECONDS": "30"}
@@ -45,9 +46,11 @@ def test_no_link_or_pipe_is_a_black_box(there: str, tmp_path: Path) -> None:
         program.wait(timeout=20)
     finally:
         program.kill()
-    assert (program.returncode, other.read_text(), dump.is_symlink()) == (3, "precious", False)
+    assert (program.returncode, other.read_text()) == (3, "precious")
     assert "exit code 3" in box.read_text()
     assert "\n0, 38, 128.16 W\n" in box.read_text()
+    assert [each.name for each in other.parent.iterdir()] == ["rank-0.log"]
+    assert dump.read_text() == "dump\n"
 
 
 @pytest.mark.threat(5)

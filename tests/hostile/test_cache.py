@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import click
@@ -11,6 +13,7 @@ from userlib import library
 from chartgen.cli import completion
 from chartgen.errors import MissingToolError, UsageError
 from chartgen.programs import cache_dir, find_tool
+from chartgen.rehearsal.folders import cache_lock, draft_program
 
 
 @pytest.fixture
@@ -42,6 +45,11 @@ def test_no_program_of_a_checkout_runs(checkout: Path, monkeypatch: pytest.Monke
         context.setenv("HOME", str(checkout))  # as jobs of some CI systems have it
         with pytest.raises(UsageError, match="HOME"):
             find_tool("helm")
+    shutil.copy(checkout / ".cache/chartgen/engines/helm-v99.0.0-linux-amd64-0/bin/helm", checkout)
+    with monkeypatch.context() as context:
+        for path in ("", ":/nowhere", "/nowhere:", ".:/nowhere"):  # no entry is the working directory too
+            context.setenv("PATH", path)
+            assert find_tool("helm") is None
     (checkout / "deeper").mkdir()
     monkeypatch.chdir(checkout / "deeper")
     for name, folder in (
@@ -66,6 +74,24 @@ def test_no_program_that_others_can_write_runs(checkout: Path, monkeypatch: pyte
             find_tool("helm")
         path.chmod(0o755)
     assert find_tool("helm") == program
+    if os.getuid() == 0:  # nobody else may give a file to a group
+        program.chmod(0o775)
+        assert find_tool("helm") == program, "a group of the user's own"
+        os.chown(program, 0, 1234)
+        with pytest.raises(MissingToolError):
+            find_tool("helm")
+
+
+def test_a_cache_is_not_writable_by_the_group_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        folder = tmp_path / "cache" / "engines"
+        with cache_lock(folder, "helm"), draft_program(folder / "helm-1" / "bin" / "helm", "helm") as (draft, _):
+            draft.touch(0o755)
+    finally:
+        os.umask(before)
+    assert not [path for path in (tmp_path / "cache").rglob("bin/..") if path.resolve().stat().st_mode & 0o020]
+    assert not [path for path in (folder, *folder.parents[:1]) if path.stat().st_mode & 0o020]
 
 
 @pytest.mark.threat(22)

@@ -13,6 +13,7 @@ from chartgen.composer.library import open_library
 from chartgen.composer.policies import load_policies
 from chartgen.errors import ChartgenError
 from chartgen.kube.run_kinds import kind_of, run_kinds
+from chartgen.releases.status.members import member
 
 RUN: dict[str, Any] = {
     "plural": "wrappers",
@@ -72,6 +73,16 @@ def test_a_count_of_another_type_ends_no_command(value: Any, tmp_path: Path, mon
     run = {"apiVersion": "x.example.com/v1", "kind": "Wrapper", "spec": {"most": value}, "status": status}
     end = kind_of(run).status
     assert (end.count_restarts(run), end.most_restarts(run), end.failure(run)) == (0, 0, "Failed")
+
+
+@pytest.mark.threat(16)
+@pytest.mark.parametrize("count", ["x", "-1", "1" + "0" * 18, "9" * 4000])
+def test_a_pod_of_another_tenant_has_no_ranks_without_end(count: str) -> None:
+    """Its label is the run's; the ranks of `logs --rank` are looked for in each pod."""
+    container = {"name": "a", "env": [{"name": "GPUS_PER_NODE", "value": count}], "resources": {"limits": {"x/gpu": 8}}}
+    labels = {"batch.kubernetes.io/job-completion-index": "0"}
+    with pytest.raises(ValueError, match=r"pod|int"):
+        member({"metadata": {"name": "a", "uid": "a", "labels": labels}, "spec": {"containers": [container]}})
 
 
 @pytest.mark.parametrize("options", [["--price", "nan"], ["--price", "inf"], ["--tokens", "9" * 400]])

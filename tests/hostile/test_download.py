@@ -20,6 +20,7 @@ from website import TOKEN, Site, answer, download, files, hub, serving, tls
 pytestmark = pytest.mark.helm
 
 OUTSIDE = b"written by a stranger"
+COMMIT = "0123456789abcdef" * 2 + "01234567"
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
@@ -108,6 +109,22 @@ def test_links_that_lead_elsewhere(link: str, site: Site, machine: Machine, tmp_
     path.symlink_to(outside if link == "set/a" else outside / "file")
     variables = bucket(site, "data/a/b.gz")
     code, log = machine.finish(download("data.source=gs://public/data/,data.directory=/data/set"), variables)
+    assert code == 1, log
+    assert fetched(site) == []
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.threat(6)
+@pytest.mark.parametrize("place", ["", "refs", "refs/main", "snapshots", f"snapshots/{COMMIT}"])
+def test_no_link_in_a_cache_of_models_leads_elsewhere(place: str, site: Site, machine: Machine, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = machine.folder / "data/huggingface/hub/models--org--model" / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside / "file" if place == "refs/main" else outside)
+    hub(site, "", "org/model", COMMIT, {"config.json": b"{}"})
+    site.files["/api/models/org/model/revision/main"] = json.dumps({"sha": COMMIT}).encode()
+    code, log = machine.finish(download("launchers.download.models={org/model}"), {"HF_ENDPOINT": site.address})
     assert code == 1, log
     assert fetched(site) == []
     assert list(outside.iterdir()) == []

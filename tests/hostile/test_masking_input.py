@@ -38,6 +38,8 @@ TEXTS = {
     "tokens of the web": "eyJa" * MEGA,
     "passwords": "password: a" * (MEGA // 4),
     "one password": "password: " + "a1" * MEGA,
+    "variables": "name: a\n" + " " * MEGA + "name: a-" * (MEGA // 4),
+    "bearers": "bearer a" * (MEGA // 4),
     "names of secrets": "TOKEN_" * (MEGA // 2) + "=ab1",
 }
 

@@ -27,6 +27,10 @@ PATCHES = {
     "without figures": ("1.json", b"{}"),
     "texts": ("1.json", b'{"pod": 1, "tflops": ["a"], "written": "x", "summed": 1}'),
     "no numbers": ("1.json", b'{"pod": "p", "tflops": [NaN], "written": 1e999, "summed": 1}'),
+    "a number beyond all others": (
+        "1.json",
+        b'{"pod": "p", "tflops": [1], "summed": 1, "written": 1' + b"0" * 400 + b"}",
+    ),
     "nothing": ("1.json", b'{"pod": "p", "tflops": null, "written": null, "summed": 1}'),
     "a pod that steers": ("1.json", b'{"pod": "\\u001b[2J\\nit", "tflops": [], "written": 1, "summed": 1}'),
     "many GPUs": ("1.json", b'{"pod": "p", "tflops": [' + b"1, " * 900 + b'1], "written": 1, "summed": 1}'),

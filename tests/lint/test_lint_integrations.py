@@ -152,6 +152,17 @@ def test_github_action_takes_every_line(repository: Path, installed: dict[str, s
 
 @pytest.mark.threat(10)
 @pytest.mark.helm
+def test_github_action_shows_what_was_not_checked(repository: Path, installed: dict[str, str]) -> None:
+    plant(SEED, repository / "more" / "other")
+    (repository / "chartgen.toml").write_text('[lint]\ncharts = ["charts/mine"]\nignore = ["names-fit"]\n')
+    write, lint = action(repository, installed)
+    assert (write.returncode, lint.returncode) == (0, 3), write.stderr
+    assert "file=more/other" in lint.stdout
+    assert [each["ruleId"] for each in written(installed)["results"]] == ["charts-are-linted"]
+
+
+@pytest.mark.threat(10)
+@pytest.mark.helm
 def test_github_action_takes_charts_for_no_flags(repository: Path, installed: dict[str, str]) -> None:
     *_, lint = action(repository, installed, charts="--select=none")
     assert lint.returncode == 2

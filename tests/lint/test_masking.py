@@ -121,6 +121,8 @@ def test_what_yaml_makes_of_a_password_is_not_told() -> None:
         "password: see docs, token: none, secret: huggingface-2",
         "sk-learn-and-other-libraries-of-python",
         "--password-file /etc/x, --token-path /var/run/token1, --password $PASS, --api-key ${API_KEY}",
+        "global-batch-size-of-the-run-1, adminPassword: see docs, existingSecret: huggingface-2, the bearer of it",
+        "maxTokens: 4096, padToken: <pad>, tokenPath: /run/token1, - name: HF_TOKEN\n  valueFrom: {}",
         'give --password or --token first, "auth": "none", {"auth": "basic"}, --max-token 16',
     ],
 )
@@ -163,6 +165,22 @@ SHOWN = {
     '{"auths": {"nvcr.io": {"auth": "JG9hdXRodG9rZW46bnZhcGk="}}}': "JG9hdX",
     r"{\"auths\": {\"nvcr.io\": {\"auth\": \"JG9hdXRodG9rZW46bnZhcGk=\"}}}": "JG9hdX",
     f"-----BEGIN RSA PRIVATE KEY-----\n{MIXED}+/{MIXED}\n{MIXED}": MIXED,
+    "  adminPassword: Sup3rSecret": "Sup3r",
+    f'{{"clientSecret": "{MIXED}"}}': MIXED,
+    f'{{"SecretAccessKey": "wJalrXUtnFEMI/K7MDENG/{MIXED[:18]}"}}': "wJalrX",
+    "--set auth.rootPassword=correct": "correct",
+    "PGPASSWORD=hunter DB_PASS=hunter SSH_PASSPHRASE=hunter": "hunter",
+    "password: !!str hunter2x": "hunter2x",
+    '[{"name": "DB_PASSWORD", "value": "hunter"}]': "hunter",
+    "+ - name: DB_PASSWORD\n+   value: hunter": "hunter",
+    f"the bearer {MIXED} is not known": MIXED,
+    f"Authorization:\n  Bearer {MIXED}": MIXED,
+    f"ya29.{MIXED}": MIXED,
+    f"hvs.{MIXED}": MIXED,
+    f"rpa_{MIXED}{MIXED}": MIXED,
+    f"glrt-{MIXED}": MIXED,
+    f"https://hooks.slack.com/services/T00/B00/{MIXED}": MIXED,
+    f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{MIXED}": MIXED,
     f"-----BEGIN OPENSSH PRIVATE KEY-----\\n{MIXED}\\n": MIXED,
     f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{MIXED}\n-----END RSA PRIVATE KEY-----": MIXED,
 }
@@ -183,8 +201,15 @@ def test_masking_twice_is_masking_once() -> None:
 
 @pytest.mark.threat(12)
 def test_data_are_masked_by_their_keys() -> None:
-    data = {"env": [{"name": "DB_PASSWORD", "value": "x"}, {"name": "A", "value": "b"}], "secretEnv": {"T": "y"}}
+    data = {
+        "env": [{"name": "DB_PASSWORD", "value": "x"}, {"name": "A", "value": "b"}],
+        "secretEnv": {"T": "y"},
+        "args": ["--db-password", "z", "--name", "c"],
+        "auth": {"rootPassword": "x", "clientSecret": MIXED, "existingSecret": "a-name"},
+    }
     assert json.loads(json.dumps(masked_value(data))) == {
         "env": [{"name": "DB_PASSWORD", "value": HIDDEN}, {"name": "A", "value": "b"}],
         "secretEnv": {"T": HIDDEN},
+        "args": ["--db-password", HIDDEN, "--name", "c"],
+        "auth": {"rootPassword": HIDDEN, "clientSecret": HIDDEN, "existingSecret": "a-name"},
     }

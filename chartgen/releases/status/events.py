@@ -109,7 +109,7 @@ def _event(item: Object) -> Event:
     return Event(
         (str(about.get("kind", "")), str(about.get("name", ""))),
         str(item.get("reason")),
-        refusal(str(item.get("message")).strip()),
+        refusal(str(item.get("message"))[:4096].strip()),
         parse_time(written),
         str(item.get("reportingComponent", "")),
     )

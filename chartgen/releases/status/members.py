@@ -202,7 +202,10 @@ def _place(pod: Object) -> tuple[tuple[str, str], ...]:
 def _processes(program: dict[str, Any], gpus_of_pod: int) -> int:
     """Count the ranks of a pod: the number given to its start script, else one for each GPU."""
     given = (each.get("value") for each in program.get("env", ()) if each["name"] == "GPUS_PER_NODE")
-    return int(next(given, "") or gpus_of_pod) if gpus_of_pod else 0
+    number = int(next(given, "") or gpus_of_pod) if gpus_of_pod else 0
+    if not 0 <= number <= 1024:  # of another tenant: all ranks are looked through
+        raise ValueError("more ranks than any pod")
+    return number
 
 
 def _start(container: dict[str, Any]) -> str:
@@ -219,7 +222,7 @@ def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str
             reason, message = ended.get("reason", ""), ended.get("message", "")
             yield End(container["name"], ended["exitCode"], reason, message, parse_time(at) if at else None)
     if status.get("phase") == "Failed" and not found:
-        yield End("", 0, status.get("reason", ""), status.get("message", ""), None)
+        yield End("", 0, status.get("reason", "")[:100], status.get("message", "")[:4096], None)
 
 
 def _stuck(container: dict[str, Any]) -> tuple[str, str, str] | None:

@@ -8,6 +8,8 @@ if [[ -s $result.bin && -s $result.idx ]]; then
   echo "chartgen: $result already exists"
   exit
 fi
+# Others may write to this storage: no link or pipe of theirs is written to.
+rm -f "$name".part_text_document.{bin,idx}
 python3 -u "$tool" "$@" --output-prefix "$name.part"
 # The tool ends well also when its workers have failed, so what it wrote decides; the index comes last.
 for kind in bin idx; do

@@ -4,7 +4,9 @@ set -euo pipefail
 directory=$1
 export PYTHONPATH=$2
 # The converter reads and writes below one folder; in a folder of its own, no half-written file has a final name.
+# It is new each time: others may write to this storage, and no link of theirs is written to.
 work=$directory/.preprocess
+rm -rf "$work"
 mkdir -p "$work"
 ln -sfn "$directory/data" "$work/data"
 for split in train validation; do

@@ -39,6 +39,9 @@ prepare() {
     log "$2 already exists"
     return
   fi
+  # Others may write to this storage: no link or pipe of theirs is written to.
+  rm -f "$text.part" "$part"_text_document.{bin,idx}
+  [[ -f $packed.part && ! -L $packed.part ]] || rm -f "$packed.part"
   if [[ ! -s $text ]]; then
     if [[ ! -s $packed ]]; then
       log "fetching $DATA_SOURCE$1.jsonl.zst"

@@ -263,7 +263,7 @@ def _figures(path: Path, recent: float) -> dict[str, Any]:
         pod = str(found["pod"])
         if all(0 <= each < 1e9 for each in (*rates, *alike.values())) and re.fullmatch(r"[\w.-]*", pod, re.ASCII):
             return {"pod": pod, "tflops": rates, **alike}
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+    except (OSError, ValueError, TypeError, ArithmeticError, LookupError, RecursionError):
         pass
     return {}
 

@@ -135,10 +135,12 @@ class Watch:
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             environment["PYTHONFAULTHANDLER"] = "1"
             dump = BOX / f"nccl_trace_rank_{os.environ.get('RANK', '0')}"
+            # PyTorch makes no folder, follows a link of another user, and waits for who reads a pipe.
             with suppress(OSError):
-                for link in filter(Path.is_symlink, (BOX, dump)):  # of another user, and PyTorch would follow it
-                    link.unlink()
-                BOX.mkdir(parents=True, exist_ok=True)  # PyTorch does not make it
+                for path in (BOX, dump):
+                    if path.is_symlink() or path.is_fifo():
+                        path.unlink(missing_ok=True)
+                BOX.mkdir(parents=True, exist_ok=True)
             environment = {**RECORDER, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{BOX}/nccl_trace_rank_", **environment}
         self._program = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0
