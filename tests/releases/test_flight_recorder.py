@@ -91,7 +91,7 @@ THEIRS = [LATE, "missed FR dumps", "Culprit rank 1;", "", LATE, LATE, ""]
 @pytest.mark.parametrize(("case", "theirs"), [*zip(STUCK, THEIRS, strict=True)])
 def test_torchfrtrace_names_the_same_rank_or_none(case: str, theirs: str, tmp_path: Path) -> None:
     """With a folder of `make spares` whose torch has it, 2.9 or newer."""
-    argv = [spares_python(), "-m", "torch.distributed.flight_recorder.fr_trace", "--allow-incomplete-ranks"]
+    argv = [str(spares_python()), "-m", "torch.distributed.flight_recorder.fr_trace", "--allow-incomplete-ranks"]
     for number, calls in enumerate(STUCK[case][0]):
         (tmp_path / f"rank_{number}").write_bytes(pickle.dumps(dump(calls)))
     done = subprocess.run([*argv, "-p", "rank_", str(tmp_path)], capture_output=True, text=True, check=False)
