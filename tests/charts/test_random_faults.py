@@ -133,9 +133,8 @@ def test_a_fault_is_resumed_or_ends_the_run_with_its_cause(run_objects: Objects,
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("meet", ["gloo", "sockets"])
-def test_eight_machines_and_a_spare_outlive_their_faults(meet: str) -> None:
+def test_eight_machines_and_a_spare_outlive_their_faults() -> None:
     """One fault of each kind but the taken port, which takes minutes; tests/programs/faults.py does more of them."""
     faults = [fault for fault in faulty_run.FAULTS if fault != "taken port"]
-    found = faulty_run.live(faults, spares_python(), meet, random.Random(31), lambda _: None)  # noqa: S311
+    found = faulty_run.live(faults, spares_python(), "sockets", random.Random(31), lambda _: None)  # noqa: S311
     assert [each for each in found if not each.is_right] == []

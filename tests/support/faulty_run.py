@@ -171,10 +171,12 @@ class FaultyRun:
     def __exit__(self, *_: object) -> None:
         for machine in self._cluster.machines:
             machine.kill()
+        for process in self._cluster.running:
+            process.wait()
 
     def _start(self) -> None:
+        self.__exit__()
         for machine in self._cluster.machines:
-            machine.kill()
             log = machine.folder / "log"
             if log.exists():
                 shutil.copy(log, machine.folder / f"log-{self._attempt - 1}")
