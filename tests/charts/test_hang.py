@@ -248,6 +248,19 @@ def test_each_machine_that_is_stopped_leaves_one(tmp_path: Path, local: str, box
     assert all("the last line" in each.read_text() and "exit code 143" in each.read_text() for each in found)
 
 
+@pytest.mark.parametrize(("code", "ends"), [(17, True), (1, False)])
+def test_a_final_exit_code_ends_the_launcher_and_the_code_of_an_earlier_start_does_not_count(
+    tmp_path: Path, code: int, ends: bool
+) -> None:
+    (tmp_path / "processes.code").write_text("75")
+    argv = [sys.executable, str(WATCH), str(tmp_path / "processes"), sys.executable, "-c", f"exit({code})"]
+    launcher = f"import subprocess, time; subprocess.run({argv}); time.sleep({60 if ends else 0})"
+    more = {"ENDING_EXITS": "17 78 93", "LOCAL_RANK": "0", "RUN_DIRECTORY": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", launcher], env={**os.environ, **more}, check=False, timeout=50)
+    assert done.returncode == (-signal.SIGTERM if ends else 0)
+    assert (tmp_path / "processes.code").read_text() == str(code)
+
+
 def test_a_black_box_is_small(tmp_path: Path) -> None:
     done = watch(tmp_path, "import sys; print('x' * 10**6); sys.exit(7)")
     assert done.returncode == 7

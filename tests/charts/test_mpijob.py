@@ -14,6 +14,7 @@ import pytest
 import userlib
 from rendered import Objects, one, rendered
 
+from chartgen.data.exits import exit_codes, final_exits
 from chartgen.errors import ChartgenError
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
@@ -119,8 +120,11 @@ def starts(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("restarts", "codes", "end", "count"),
-    [(2, [7, 7, 0], 0, 3), (2, [7, 7, 7, 7], 7, 3), (0, [7], 7, 1), (2, [78], 78, 1), (2, [17], 17, 1)],
-    ids=["recovers", "gives up", "has none", "without its network", "wrong result"],
+    [
+        pytest.param(2, [7, 7, 0], 0, 3, id="recovers"),
+        pytest.param(0, [7], 7, 1, id="has none"),
+        *(pytest.param(2, [code] * 4, code, 1 if code in final_exits() else 3, id=str(code)) for code in exit_codes()),
+    ],
 )
 def test_the_master_starts_the_processes_again(
     tmp_path: Path, restarts: int, codes: list[int], end: int, count: int

@@ -12,9 +12,10 @@ import pytest
 from fake_torchrun import install
 from pod_runner import TARGET, Machine
 from rendered import NAMESPACE, RELEASE, Objects, one
+from selection import cases
 from userlib import composed, write
 
-from chartgen.data.exits import final_exits
+from chartgen.data.exits import exit_codes, final_exits
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values, merge_values
 
@@ -159,9 +160,8 @@ def restarted(folder: Path, code: int, *sets: str) -> tuple[int, int]:
     return done, len(starts.read_text())
 
 
-def test_torchruns_restarts_without_a_new_checkpoint_end_the_run(tmp_path: Path) -> None:
-    assert restarted(tmp_path, 7) == (93, 3)
-
-
-def test_torchrun_does_not_start_again_after_a_final_exit_code(tmp_path: Path) -> None:
-    assert restarted(tmp_path, 17, "run.hangMinutes=5") == (17, 1)
+@pytest.mark.parametrize("code", cases(exit_codes(), {137, 17}))
+def test_torchrun_starts_again_after_every_code_that_is_not_final_until_there_is_no_progress(
+    tmp_path: Path, code: int
+) -> None:
+    assert restarted(tmp_path, code, "run.hangMinutes=5") == ((code, 1) if code in final_exits() else (93, 3))

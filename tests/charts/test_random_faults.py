@@ -14,10 +14,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import faulty_run
 import pytest
 from fake_torchrun import install
 from pod_runner import TARGET, Machine
 from rendered import NAMESPACE, RELEASE, Objects
+from torches import spares_python
 from userlib import composed, write
 
 from chartgen.data.exits import final_exits
@@ -128,3 +130,11 @@ def test_a_fault_is_resumed_or_ends_the_run_with_its_cause(run_objects: Objects,
     assert steps[-1][-1] == STEPS
     for before, after in pairwise(steps):
         assert before[-1] - INTERVAL <= after[0] <= before[-1] + 1, "more is lost than an interval"
+
+
+@pytest.mark.full
+def test_eight_machines_and_a_spare_outlive_their_faults() -> None:
+    """One fault of each kind but the taken port, which takes minutes; tests/programs/faults.py does more of them."""
+    faults = [fault for fault in faulty_run.FAULTS if fault != "taken port"]
+    found = faulty_run.live(faults, spares_python(), "sockets", random.Random(31), lambda _: None)  # noqa: S311
+    assert [each for each in found if not each.is_right] == []

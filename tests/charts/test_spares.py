@@ -5,7 +5,6 @@ With `CHARTGEN_SPARES`, a folder that `make spares` fills, machines are lost und
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from pairs import TARGETS
 from rendered import chart, job_spec, one, rendered
 from selection import cases
-from torches import Cluster, write_program
+from torches import Cluster, spares_python, write_program
 
 from chartgen.checks import check
 from chartgen.helm.values import load_values
@@ -124,9 +123,7 @@ def test_the_plan_counts_spares_and_trains_without_them() -> None:
 @pytest.fixture
 def run(tmp_path: Path) -> Cluster:
     """Three machines of a run of two; none has started."""
-    python = Path(os.environ.get("CHARTGEN_SPARES", "/nowhere"), "bin/python")
-    if not python.exists():
-        pytest.skip("CHARTGEN_SPARES is not a folder of `make spares`")
+    python = spares_python()
     sets = ("gpusPerNode=1", "network.interface=tcp", "launchers.megatron-lm.program=/opt/trainer.py", "batch.global=8")
     saves = ("checkpoint.enabled=true", "storage.outputs.from=pvc://a")
     found = rendered(*SPARE, *sets, *saves, name="onprem-p8000", files=(), workload="jobset")

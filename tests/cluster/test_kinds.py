@@ -1,4 +1,7 @@
-"""Every workload kind on the real control plane, through plain Helm: failure is failure, and nothing runs twice."""
+"""Every workload kind on the real control plane, through plain Helm: failure is failure, and nothing runs twice.
+
+The table of exit codes has a file of its own, test_exit_table.py.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,12 @@ from selection import HELMS
 from chartgen.composer.assembly import compose
 from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
-from chartgen.data.exits import exit_codes
 from chartgen.kube import JOB, JOBSET, MPIJOB, POD, PYTORCHJOB, TRAINJOB, VOLCANO_JOB, Kind, Object, wait_for
 from chartgen.kube.workloads import gpus, outcome
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import look, wait_for_verdict
-from chartgen.releases.status.failure import restarts as restarts_of
 from chartgen.releases.status.members import member
 from chartgen.releases.status.readout import read_readout
 from chartgen.releases.status.spares import Spares
@@ -148,28 +149,6 @@ def test_a_machine_that_fails_fails_the_run_and_frees_the_others(release: Callab
     assert "failed" in " ".join(verdict.reasons).lower()
 
 
-@pytest.mark.parametrize(("target", "code"), [*((each, 78) for each in KINDS), ("gke-a3mega", 17), ("oke-h100", 93)])
-def test_a_run_with_a_final_exit_code_is_not_started_again(
-    release: Callable[..., Release], target: str, code: int
-) -> None:
-    restarts = () if target == "gke-a3high" else ("--set", "run.maxRestarts=3")  # a Job has none
-    found = release(target, "helm", *restarts)
-    # where mpirun starts the processes, its pod is the one that ends so
-    (victim,) = found.masters() or found.pods()[-1:]
-    name = victim["spec"]["containers"][0]["name"]
-    ended = {"exitCode": code, "reason": "Error", "startedAt": None, "finishedAt": None}
-    status = {"name": name, "ready": False, "restartCount": 0, "image": "x", "imageID": "x"}
-    before = found.run()["metadata"]["uid"]
-    found.end(victim, "Failed", containerStatuses=[{**status, "state": {"terminated": ended}}])
-    ends = {"Failed", "Terminated"}  # Volcano's word for a run that a policy ended
-    wait_for(lambda: final_state(found.run()) in ends, what="that the run has ended", timeout=180)
-    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=180)
-    run = {"kind": KINDS[target].name, "apiVersion": KINDS[target].api_version, **found.run()}
-    assert run["metadata"]["uid"] == before
-    assert restarts_of(run) == 0
-    assert outcome(run) == "failed"
-
-
 SPARE = "launcher=megatron-lm,run.spares=1,launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.06"
 WITH_SPARES = pytest.mark.parametrize("target", ["gke-a3high", pytest.param("gke-a3mega", marks=pytest.mark.full)])
 
@@ -260,32 +239,3 @@ def test_an_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(
     wait_for(lambda: len(found.pods()) == 2, what="that the old run is gone", timeout=180)
     assert found.run()["metadata"]["name"] != before["name"]
     assert {pod["metadata"]["labels"]["run"] for pod in found.pods()} == {found.run()["metadata"]["name"]}
-
-
-# What exits.yaml does not end: elsewhere and restart.
-PASSING = [code for code, row in exit_codes().items() if row["then"] != "end"]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("target", ["gke-a3mega", "eks-p5 trainjob", "oke-h100"])
-def test_a_run_is_started_again_after_every_other_exit_code(release: Callable[..., Release], target: str) -> None:
-    """Of the kinds whose controller counts; the start scripts of the others do (tests/charts)."""
-    # Volcano may count one failure twice: the pod that failed, and those that end with it
-    found = release(target, "helm", "--set", f"run.maxRestarts={2 * len(PASSING)}")
-    for code in PASSING:
-        victims = found.masters() or found.pods()[-1:]
-        before = {pod["metadata"]["uid"] for pod in victims}
-        for victim in victims:
-            ended = {"exitCode": code, "reason": "Error", "startedAt": None, "finishedAt": None}
-            status = {"name": victim["spec"]["containers"][0]["name"], "ready": False, "restartCount": 0}
-            state = [{**status, "image": "x", "imageID": "x", "state": {"terminated": ended}}]
-            found.end(victim, "Failed", containerStatuses=state)
-
-        def is_new(before: set[str] = before) -> bool:
-            live = [pod for pod in [*found.masters(), *found.pods()] if pod["status"].get("phase") == "Running"]
-            return not before & {pod["metadata"]["uid"] for pod in live} and len(found.pods()) == 2 and bool(live)
-
-        wait_for(is_new, what=f"a new start after {code}", timeout=180)
-        verdict = wait_for_verdict(found.plane.cluster, "my-run", namespace=found.namespace, timeout=180)
-        assert verdict.ok, (code, verdict.reasons)
-    assert final_state(found.run()) != "Failed"

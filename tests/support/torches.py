@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -86,6 +87,14 @@ def torch_python() -> str:
     python, _ = found()
     if not python:
         pytest.skip(MISSING)
+    return python
+
+
+def spares_python() -> Path:
+    """The Python of a folder of `make spares`; without one the test is skipped, with the reason."""
+    python = Path(os.environ.get("CHARTGEN_SPARES", "/nowhere"), "bin/python")
+    if not python.exists():
+        pytest.skip("CHARTGEN_SPARES is not a folder of `make spares`")
     return python
 
 

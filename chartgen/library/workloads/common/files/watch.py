@@ -22,7 +22,7 @@ exit code, memory, disk, versions, GPUs and last output, with stacks. Dumps of P
 `chartgen why` reads the folder.
 
 Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
-torchrun reports 1 for each.
+torchrun reports 1 for each. If it is one of ENDING_EXITS, the launcher gets SIGTERM: it would start them again.
 """
 
 from __future__ import annotations
@@ -148,6 +148,8 @@ class Watch:
         signal.signal(signal.SIGTERM, lambda *_: self._stop(grace))
         signal.signal(signal.SIGALRM, lambda *_: self._abort())
         signal.signal(signal.SIGUSR1, lambda *_: self._abort())
+        if os.environ.get("LOCAL_RANK") == "0":
+            Path(f"{self._folder}.code").unlink(missing_ok=True)  # of processes that the launcher has started again
         if self._limit and os.environ.get("LOCAL_RANK") == "0":
             self._allowed = self._limit.first()
             self._due = time.monotonic() + self._allowed
@@ -167,6 +169,8 @@ class Watch:
         # another process was first, or the disk is full
         with suppress(OSError), Path(f"{self._folder}.code").open("x") as file:
             file.write(str(code))
+            if str(code) in os.environ.get("ENDING_EXITS", "").split():
+                os.kill(os.getppid(), signal.SIGTERM)
 
     def _pass_on(self) -> None:
         """Pass the output on until the program has ended; what its children still print is lost."""

@@ -8,7 +8,7 @@
 <% if spares %>
 {{- with .Values.run.spares }}
 
-{{ $.Files.Get "files/spares.sh" | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
+{{ $.Files.Get "files/spares.sh" | replace "FINAL" (include "<%= chart %>.finalExits" $ | fromJsonArray | join " ") | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
 {{- end }}
 <% endif %>
 {{- if .Run.transport }}

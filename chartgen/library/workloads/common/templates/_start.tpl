@@ -7,7 +7,7 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 <% if "attempt" in defined %>
-{{- if and .Run.mustProgress (include "<%= chart %>.attempt" .) }}
+{{- if and .Run.mustProgress (include "<%= chart %>.attempt" .) (not .Values.run.spares) }}
 
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}

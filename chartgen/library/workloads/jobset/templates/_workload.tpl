@@ -8,6 +8,22 @@
 metadata.labels['jobset.sigs.k8s.io/restart-attempt']
 {{- end }}
 
+{{/* With spares each start of the processes counts, of which ft_launcher makes several in an attempt. */}}
+{{- define "<%= chart %>.beforeProcess" }}
+{{- if and .Run.mustProgress .Values.run.spares }}
+RESTART_ATTEMPT=$((RESTART_ATTEMPT * 100 + TORCHELASTIC_RESTART_COUNT))
+code=0
+(
+{{ .Files.Get "files/progress.sh" | trim }}
+) || code=$?
+if ((code)); then
+  echo "$code" >"$CHARTGEN_PROCESSES.code"
+  kill -TERM "$PPID"
+  exit "$code"
+fi
+{{- end }}
+{{- end }}
+
 {{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}
 {{- define "<%= chart %>.kindSpec" -}}
 network:
