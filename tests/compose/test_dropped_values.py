@@ -149,7 +149,7 @@ def test_what_presets_and_files_set_for_training_is_none(ours: Path) -> None:
 def test_the_notes_of_plain_helm_name_what_such_a_program_does_not_use() -> None:
     sets = "launcher=nccl-test,nodes=2,steps=30,parallelism.tensor=4,storage.outputs.from=pvc://a"
     with written_chart(compose(load_target("gke-a3mega"))) as folder:
-        argv = [find_helm().executable, "install", "net", folder, "--set", sets, "--dry-run=client"]
+        argv = [str(find_helm().executable), "install", "net", str(folder), "--set", sets, "--dry-run=client"]
         notes = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
         usual = subprocess.run(
             [*argv, "--set", "steps=10,parallelism.tensor=1"], capture_output=True, text=True, check=True

@@ -6,8 +6,8 @@ changes nothing. The digest covers text that contains the name itself, so that t
 {{- define "aks-nd.resolve" -}}
 {{- if not .Run }}
 {{- if or (kindIs "string" .Values.parallelism) (eq (toString .Values.batch.micro) "auto") (eq (toString .Values.recompute) "auto") }}
-{{- fail (printf "\nparallelism, batch.micro, recompute: chartgen alone resolves auto; add -f layout.yaml from %s"
-  "chartgen fit aks-nd -f VALUES --output values > layout.yaml") }}
+{{- fail (printf "\nparallelism, batch.micro, recompute: chartgen alone resolves auto; use -f run.yaml from %s"
+  "chartgen plan aks-nd -f VALUES > run.yaml") }}
 {{- end }}
 {{- include "aks-nd.figures" . }}
 {{- include "aks-nd.validate" . }}

@@ -1,4 +1,4 @@
-"""Examines this machine before the program starts: its GPUs, their links, its adapters and the storage of checkpoints.
+"""Examines this machine before the program starts: its GPUs, NCCL, its adapters and the storage of checkpoints.
 
     examine.py FOLDER CHECK PEAK MACHINES [CHECKPOINTS]
 
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,13 @@ SIDE = 8192  # of matrices: products of this size are bound by arithmetic on eve
 SECONDS = 3.0  # of products: clocks and power settle within 1
 SLOW = 0.9  # of the median of the run's GPUs; equal ones differ by a few percent
 USUAL = 0.6  # of the data sheet; H100, H200 and B200 reach 0.7 to 0.8 with products of this size
-SLOW_DISK = 0.5  # of the median of the run's machines
+# Figures of a machine: what is slow, of the median of the run's machines, and their words.
+ALIKE = {
+    "written": (0.5, "writes checkpoints at", "MB/s"),
+    "summed": (SLOW, "adds up between its GPUs at", "GB/s"),
+}
 BLOCK = 64 << 20  # bytes written to the storage
+SUMMED = 64 << 20  # numbers of 4 bytes that NCCL adds up
 RECENT = 1800  # seconds: older figures are of an earlier start
 LARGEST = 1000  # bytes of a machine's figures
 BUSY = 0.05  # of a GPU's memory that is used before the run
@@ -118,35 +123,73 @@ def find_down_ports(root: Path = Path("/sys/class/infiniband")) -> Iterator[str]
             yield f"port {state.parent.name} of adapter {state.parts[-4]} is {text.partition(': ')[2] or text}"
 
 
-def multiply(gpus: int, meanwhile: Callable[[], None]) -> list[float]:
-    """Return the TFLOP/s of each GPU, of matrix products on all of them at once; nothing without PyTorch or its GPUs.
+def find_torch(gpus: int) -> Any:
+    """Return PyTorch; None where the image has none for GPUs.
 
     Raises:
-        RuntimeError: A GPU fails, does not answer, or computes another result the second time.
+        RuntimeError: CUDA finds fewer GPUs.
     """
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # that of nvidia-smi
     try:
         import torch  # type: ignore[import-not-found]
     except ImportError:
-        return []
+        return None
     if torch.version.cuda is None:
-        return []
+        return None
     if torch.cuda.device_count() < gpus:
         raise RuntimeError(f"CUDA finds {torch.cuda.device_count()} of {gpus} GPUs")
+    return torch
+
+
+def multiply(torch: Any, gpus: int, meanwhile: Callable[[], None]) -> list[float]:
+    """Return the TFLOP/s of each GPU, of matrix products on all of them at once.
+
+    Raises:
+        RuntimeError: A GPU fails, does not answer, or computes another result the second time.
+    """
     pool = ThreadPoolExecutor(gpus)
-    work = [pool.submit(_multiply, torch, number) for number in range(gpus)]
+    work = {f"GPU {number}": pool.submit(_multiply, torch, number) for number in range(gpus)}
     time.sleep(SECONDS)
     meanwhile()
-    wait(work, PATIENCE)
+    return _results(work, "multiply matrices")
+
+
+def _results(work: dict[str, Future[float]], task: str) -> list[float]:
+    wait(work.values(), PATIENCE)
     errors = []
-    for number, each in enumerate(work):
+    for name, each in work.items():
         if not each.done():
-            errors.append(f"GPU {number} did not multiply matrices within {PATIENCE:g} s")
+            errors.append(f"{name} did not {task} within {PATIENCE:g} s")
         elif error := each.exception():
-            errors.append(f"GPU {number}: {str(error).splitlines()[0]}")
+            errors.append(f"{name}: {str(error).splitlines()[0]}")
     if errors:
         raise RuntimeError("; ".join(errors))
-    return [each.result() for each in work]
+    return [each.result() for each in work.values()]
+
+
+def add_up(torch: Any, gpus: int) -> float:
+    """Return the GB/s of NCCL's all-reduce over the GPUs of this machine, as nccl-tests count them; 0 for one GPU.
+
+    Raises:
+        RuntimeError: NCCL fails, does not answer, or a GPU has another sum.
+    """
+    if gpus < 2:
+        return 0.0
+    return _results({"NCCL": ThreadPoolExecutor(1).submit(_add_up, torch, gpus)}, "add up")[0]
+
+
+def _add_up(torch: Any, gpus: int) -> float:
+    parts = [torch.full((SUMMED,), 1.0 + number, device=f"cuda:{number}") for number in range(gpus)]
+    torch.cuda.nccl.all_reduce(parts)
+    for number, part in enumerate(parts):
+        if not bool((part == gpus * (gpus + 1) / 2).all()):
+            raise RuntimeError(f"GPU {number} has another sum")
+    start = time.monotonic()
+    for _ in range(10):
+        torch.cuda.nccl.all_reduce(parts)
+    for number in range(gpus):
+        torch.cuda.synchronize(number)
+    return 10 * 2 * (gpus - 1) / gpus * 4 * SUMMED / 1e9 / (time.monotonic() - start)
 
 
 def _multiply(torch: Any, number: int) -> float:
@@ -216,27 +259,28 @@ def _figures(path: Path, recent: float) -> dict[str, Any]:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             text = file.read(LARGEST) if os.fstat(file.fileno()).st_mtime > recent else b"{}"
         found = json.loads(text)
-        rates, written = [float(rate) for rate in found["tflops"]], float(found["written"])
+        rates, alike = [float(rate) for rate in found["tflops"]], {name: float(found[name]) for name in ALIKE}
         pod = str(found["pod"])
-        if all(0 <= each < 1e9 for each in (*rates, written)) and re.fullmatch(r"[\w.-]*", pod, re.ASCII):
-            return {"pod": pod, "tflops": rates, "written": written}
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        if all(0 <= each < 1e9 for each in (*rates, *alike.values())) and re.fullmatch(r"[\w.-]*", pod, re.ASCII):
+            return {"pod": pod, "tflops": rates, **alike}
+    except (OSError, ValueError, TypeError, ArithmeticError, LookupError, RecursionError):
         pass
     return {}
 
 
 def find_slow(found: dict[int, dict[str, Any]], own: int, machines: int) -> Iterator[str]:
-    """Yield a line for each GPU and disk that is slow beside the others; the last machine names those of all."""
+    """Yield a line for each GPU and machine that is slow beside the others; the last machine names those of all."""
     gpus = statistics.median([rate for each in found.values() for rate in each["tflops"]] or [0])
-    disks = statistics.median([each["written"] for each in found.values()])
     for number, each in sorted(found.items()):
         if number == own or len(found) >= machines:
             place = f"machine {number} ({each['pod']})"
             for gpu, rate in enumerate(each["tflops"]):
                 if rate < SLOW * gpus:
                     yield f"GPU {gpu} of {place} is slow: {rate:.0f} TFLOP/s, {1 - rate / gpus:.0%} below {gpus:.0f}"
-            if each["written"] < SLOW_DISK * disks:
-                yield f"{place} writes checkpoints at {each['written']:.0f} MB/s, the others at {disks:.0f}"
+            for name, (least, does, unit) in ALIKE.items():
+                usual = statistics.median(other[name] for other in found.values())
+                if each[name] < least * usual:
+                    yield f"{place} {does} {each[name]:.0f} {unit}, the others at {usual:.0f}"
 
 
 def examine(folder: Path, peak: float, machines: int, checkpoints: str) -> Iterator[str]:
@@ -257,10 +301,13 @@ def examine(folder: Path, peak: float, machines: int, checkpoints: str) -> Itera
         raise RuntimeError("; ".join(faults))
     yield from (*find_busy(gpus), *find_down_ports())
     loaded: list[ET.Element] = []
-    rates = multiply(wanted, lambda: loaded.extend(read_gpus() or []))
+    torch = find_torch(wanted)
+    rates = multiply(torch, wanted, lambda: loaded.extend(read_gpus() or [])) if torch else []
+    summed = add_up(torch, wanted) if torch else 0.0
     yield from find_marks(loaded or gpus, DOUBTS)
     written = write_speed(checkpoints) if checkpoints else 0.0
-    figures = {"pod": os.environ.get("HOSTNAME", ""), "tflops": [round(rate) for rate in rates], "written": written}
+    pod, tflops = os.environ.get("HOSTNAME", ""), [round(rate) for rate in rates]
+    figures = {"pod": pod, "tflops": tflops, "written": written, "summed": summed}
     try:
         found = share(folder, figures, machines)
     except OSError as error:
@@ -270,8 +317,9 @@ def examine(folder: Path, peak: float, machines: int, checkpoints: str) -> Itera
     if rates and max(rates) < USUAL * peak:
         yield f"all GPUs are slow: {max(rates):.0f} TFLOP/s at most, of {peak:.0f}"
     speeds = f", {' '.join(f'{rate:.0f}' for rate in rates)} TFLOP/s" if rates else ", no PyTorch to measure them with"
-    disk = f", writes {written:.0f} MB/s" if written else ""
-    sys.stdout.write(f"examine: {wanted} GPUs fit{speeds}{disk}, in {time.monotonic() - began:.0f} s\n")
+    speeds += f", {summed:.0f} GB/s between them" if summed else ""
+    speeds += f", writes {written:.0f} MB/s" if written else ""
+    sys.stdout.write(f"examine: {wanted} GPUs fit{speeds}, in {time.monotonic() - began:.0f} s\n")
 
 
 def main(folder: str, check: str, peak: str, machines: str, checkpoints: str = "") -> int:

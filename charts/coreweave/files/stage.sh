@@ -34,9 +34,16 @@ stage() {
   (umask 022 && cp --no-target-directory --preserve=timestamps --remove-destination "$from" "$to.part")
   mv --no-target-directory "$to.part" "$to"
 }
-# The lock makes pods wait that share a machine; it ends with the copy, not with the run.
-no_links /scratch/.staging
-exec {lock}>>/scratch/.staging
+# The lock makes this user's pods wait that share a machine; it ends with the copy, not with the run. A pipe would keep them
+# for ever, and so would another user who may open the file.
+staging=/scratch/.staging-$(id -u)
+no_links "$staging"
+if [[ -e $staging && ! (-f $staging && -O $staging) ]]; then
+  echo "chartgen: data.stage: $staging is not a file of this user; remove it" >&2
+  exit 1
+fi
+(umask 077 && : >>"$staging")
+exec {lock}>>"$staging"
 flock "$lock"
 while IFS= read -r prefix; do
   stage "$prefix.bin"

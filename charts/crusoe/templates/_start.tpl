@@ -6,7 +6,7 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
-{{- if and .Run.mustProgress (include "crusoe.attempt" .) }}
+{{- if and .Run.mustProgress (include "crusoe.attempt" .) (not .Values.run.spares) }}
 
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}
@@ -47,6 +47,7 @@ exec {{ include "crusoe.interpreter" .Run.launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "crusoe.rankProgram" }}
+{{- include "crusoe.beforeProcess" . }}
 {{- with include (printf "crusoe.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}

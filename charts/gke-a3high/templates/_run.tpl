@@ -6,8 +6,8 @@ changes nothing. The digest covers text that contains the name itself, so that t
 {{- define "gke-a3high.resolve" -}}
 {{- if not .Run }}
 {{- if or (kindIs "string" .Values.parallelism) (eq (toString .Values.batch.micro) "auto") (eq (toString .Values.recompute) "auto") }}
-{{- fail (printf "\nparallelism, batch.micro, recompute: chartgen alone resolves auto; add -f layout.yaml from %s"
-  "chartgen fit gke-a3high -f VALUES --output values > layout.yaml") }}
+{{- fail (printf "\nparallelism, batch.micro, recompute: chartgen alone resolves auto; use -f run.yaml from %s"
+  "chartgen plan gke-a3high -f VALUES > run.yaml") }}
 {{- end }}
 {{- include "gke-a3high.figures" . }}
 {{- include "gke-a3high.validate" . }}

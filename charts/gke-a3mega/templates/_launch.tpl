@@ -3,7 +3,7 @@
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "gke-a3mega.rendezvousFlags" . | nindent 4 | trim) | trim }}
 {{- with .Values.run.spares }}
 
-{{ $.Files.Get "files/spares.sh" | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
+{{ $.Files.Get "files/spares.sh" | replace "FINAL" (include "gke-a3mega.finalExits" $ | fromJsonArray | join " ") | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
 {{- end }}
 {{- if .Run.transport }}
 

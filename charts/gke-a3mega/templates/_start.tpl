@@ -6,7 +6,7 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
-{{- if and .Run.mustProgress (include "gke-a3mega.attempt" .) }}
+{{- if and .Run.mustProgress (include "gke-a3mega.attempt" .) (not .Values.run.spares) }}
 
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}
@@ -41,6 +41,7 @@ exec {{ include "gke-a3mega.interpreter" .Run.launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a3mega.rankProgram" }}
+{{- include "gke-a3mega.beforeProcess" . }}
 {{- with include (printf "gke-a3mega.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}

@@ -168,11 +168,7 @@ class MetricsServer:
 
 
 async def serve(address: str) -> None:
-    """Serve until the script that started this one has ended.
-
-    Raises:
-        OSError: The port or the socket is taken.
-    """
+    """Serve until the script that started this one has ended; raise OSError if the port or socket is taken."""
     parent = os.getppid()
     settings = json.loads(Path(__file__).with_name("exporter.json").read_text("utf-8"))
     steps = LastSteps(settings)

@@ -6,7 +6,7 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
-{{- if and .Run.mustProgress (include "gke-a3ultra.attempt" .) }}
+{{- if and .Run.mustProgress (include "gke-a3ultra.attempt" .) (not .Values.run.spares) }}
 
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}
@@ -53,6 +53,7 @@ exec {{ include "gke-a3ultra.interpreter" .Run.launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a3ultra.rankProgram" }}
+{{- include "gke-a3ultra.beforeProcess" . }}
 {{- if .Run.gpu }}
 # Half of the machine's GPUs are at each of its two NUMA nodes. Memory comes from the node of the CPUs by default: numactl, which
 # Google's privileged recipes use, needs SYS_NICE under the runtime's seccomp profile.

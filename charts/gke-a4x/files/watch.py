@@ -18,11 +18,11 @@ METRICS_SOCKET is the socket of this machine's exporter, which gets each line th
 it: a line that it cannot take is lost.
 
 A process that fails, and the first of a machine that is stopped, leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log:
-exit code, memory, disk, versions and last output, with stacks. PyTorch's Flight Recorder dumps beside it.
+exit code, memory, disk, versions, GPUs and last output, with stacks. Dumps of PyTorch's Flight Recorder are beside it.
 `chartgen why` reads the folder.
 
 Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
-torchrun reports 1 for each.
+torchrun reports 1 for each. If it is one of ENDING_EXITS, the launcher gets SIGTERM: it would start them again.
 """
 
 from __future__ import annotations
@@ -53,13 +53,18 @@ LEAST = 300.0  # seconds; the grace period, in which a checkpoint is saved, come
 LONGER = 3  # times the longest step before, which may be an evaluation or a checkpoint
 FIRST, EARLY = 5, 3600.0  # steps that compile and fill caches, and their seconds
 START = 7200.0  # seconds until the first step: weights are loaded, and indexes of data made
-REST = 1 << 20  # bytes of output after the program's end; no pipe holds more
+REST = 1 << 20  # bytes of output after the program's end, in 64 pieces at most; no pipe holds more
 KEPT = 1 << 15  # bytes of output in a black box; a run of 16,384 ranks leaves 512 MiB
+# Fields of nvidia-smi (its --help-query-gpu, driver 580).
+GPUS = "index,temperature.gpu,power.draw,clocks.sm,clocks_throttle_reasons.active,memory.used"
+GPUS += ",ecc.errors.uncorrected.volatile.total,remapped_rows.pending"
 # What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
 VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_VERSION", "NEMO_VERSION")
-# Flight Recorder of torch 2.4 and newer; newer names (TORCH_FR_...) include these.
-RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
+# Flight Recorder of torch 2.4 and newer; newer names (TORCH_FR_...) include these. Dumps are for those who ask: with 1,
+# Megatron-LM 0.18.2 under torch 2.11 (two H200, 2026-11-27) did not end after its last step; with 0 it took 9 s.
+RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0"}
 MEMORY = "/sys/fs/cgroup/memory."
+KERNEL = "/dev/kmsg"
 FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidia/version")
 # Megatron-LM, Megatron-Bridge, NeMo 2: "iteration 5/ 100"; torchtitan, Automodel: "step: 5"; bars of NeMo 1 and Hugging
 # Face: "5/100 [00:07<".
@@ -120,6 +125,7 @@ class Watch:
         self._dead: float | None = None
         self._stopped = False
         self._line = self._tail = b""
+        self._kernel = open_kernel()
 
     def run(self, command: list[str], grace: int) -> int:
         """Run the program to its end and return its exit code."""
@@ -129,9 +135,12 @@ class Watch:
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             environment["PYTHONFAULTHANDLER"] = "1"
             dump = BOX / f"nccl_trace_rank_{os.environ.get('RANK', '0')}"
+            # PyTorch makes no folder, follows a link of another user, and waits for who reads a pipe.
             with suppress(OSError):
-                if dump.is_symlink():  # of another user, and PyTorch would follow it
-                    dump.unlink()
+                for path in (BOX, dump):
+                    if path.is_symlink() or path.is_fifo():
+                        path.unlink(missing_ok=True)
+                BOX.mkdir(parents=True, exist_ok=True)
             environment = {**RECORDER, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{BOX}/nccl_trace_rank_", **environment}
         self._program = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0
@@ -139,6 +148,8 @@ class Watch:
         signal.signal(signal.SIGTERM, lambda *_: self._stop(grace))
         signal.signal(signal.SIGALRM, lambda *_: self._abort())
         signal.signal(signal.SIGUSR1, lambda *_: self._abort())
+        if os.environ.get("LOCAL_RANK") == "0":
+            Path(f"{self._folder}.code").unlink(missing_ok=True)  # of processes that the launcher has started again
         if self._limit and os.environ.get("LOCAL_RANK") == "0":
             self._allowed = self._limit.first()
             self._due = time.monotonic() + self._allowed
@@ -150,7 +161,7 @@ class Watch:
         if failed:
             self._leave(code)
         if failed or (self._stopped and os.environ.get("LOCAL_RANK") == "0"):
-            leave_box(code, self._tail)
+            leave_box(code, self._tail, self._kernel)
         return code
 
     def _leave(self, code: int) -> None:
@@ -158,6 +169,8 @@ class Watch:
         # another process was first, or the disk is full
         with suppress(OSError), Path(f"{self._folder}.code").open("x") as file:
             file.write(str(code))
+            if str(code) in os.environ.get("ENDING_EXITS", "").split():
+                os.kill(os.getppid(), signal.SIGTERM)
 
     def _pass_on(self) -> None:
         """Pass the output on until the program has ended; what its children still print is lost."""
@@ -173,7 +186,7 @@ class Watch:
                 sys.stdout.buffer.flush()
                 self._tail = (self._tail + block)[-KEPT:]
                 self._look(block)
-                rest -= len(block) if ended else 0
+                rest -= max(len(block), REST // 64) if ended else 0  # a child may print on, a little at a time
             elif ended:
                 return
             now = time.monotonic()
@@ -233,9 +246,8 @@ def announce_start() -> None:
         if STARTING.is_symlink():  # of another user
             STARTING.unlink()
         STARTING.mkdir(parents=True, exist_ok=True)
-        (STARTING / BOOT.read_text().strip()).touch()
-        if os.environ.get("RANK") == "0":
-            (STARTING / "0").touch()
+        for name in (BOOT.read_text().strip(), *(["0"] if os.environ.get("RANK") == "0" else [])):
+            os.close(os.open(STARTING / name, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
 def nothing_started() -> bool:
@@ -246,7 +258,7 @@ def nothing_started() -> bool:
     return False
 
 
-def leave_box(code: int, tail: bytes) -> None:
+def leave_box(code: int, tail: bytes, kernel: int | None) -> None:
     """Write what remains of a failed process; a full disk does not change its exit code."""
     try:
         BOX.mkdir(parents=True, exist_ok=True)
@@ -261,8 +273,39 @@ def leave_box(code: int, tail: bytes) -> None:
         (box := BOX / f"rank-{rank}.log").unlink(missing_ok=True)
         with box.open("xb") as file:
             file.write(tail + f"\n{' '.join(head.split())}\n".encode())
+            file.flush()  # the pod may end before nvidia-smi answers
+            file.writelines((ask_gpus(), *kernel_lines(kernel)))
     except OSError as error:
         sys.stderr.write(f"chartgen: no black box: {error}\n")
+
+
+def ask_gpus() -> bytes:
+    """Return what nvidia-smi reports of the GPUs; nothing without it, or if it does not answer."""
+    argv = ["nvidia-smi", f"--query-gpu={GPUS}", "--format=csv"]
+    with suppress(OSError, subprocess.TimeoutExpired):
+        # not `run`, which waits for it without end: in the driver no signal ends it
+        program = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return program.communicate(timeout=SPARE)[0][-KEPT:]
+    return b""
+
+
+def open_kernel() -> int | None:
+    """Open the lines of the machine's kernel behind the last one: an Xid of an earlier run would be the cause."""
+    with suppress(OSError):  # most containers may not read them
+        kernel = os.open(KERNEL, os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(kernel, 0, os.SEEK_END)
+        return kernel
+    return None
+
+
+def kernel_lines(kernel: int | None) -> deque[bytes]:
+    """Return the last lines of the kernel on GPUs (Xid) since it was opened."""
+    found: deque[bytes] = deque(maxlen=20)
+    with suppress(OSError):  # also at the end of the lines
+        while kernel is not None and (line := os.read(kernel, 8192)):
+            if b"NVRM: Xid" in line:
+                found.append(line)
+    return found
 
 
 class Report:

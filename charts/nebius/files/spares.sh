@@ -1,3 +1,5 @@
+# After one of these codes no start of the processes can succeed, and watch.py ends their launcher.
+export ENDING_EXITS="FINAL"
 # How machines meet some of which are spares: NVIDIA's launcher starts all processes again when a machine is lost, with a
 # spare in its place. GROUP_RANK keeps ranks in the order of machines; whoever comes late is a spare.
 meet() {

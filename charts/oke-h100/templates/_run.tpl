@@ -6,8 +6,8 @@ changes nothing. The digest covers text that contains the name itself, so that t
 {{- define "oke-h100.resolve" -}}
 {{- if not .Run }}
 {{- if or (kindIs "string" .Values.parallelism) (eq (toString .Values.batch.micro) "auto") (eq (toString .Values.recompute) "auto") }}
-{{- fail (printf "\nparallelism, batch.micro, recompute: chartgen alone resolves auto; add -f layout.yaml from %s"
-  "chartgen fit oke-h100 -f VALUES --output values > layout.yaml") }}
+{{- fail (printf "\nparallelism, batch.micro, recompute: chartgen alone resolves auto; use -f run.yaml from %s"
+  "chartgen plan oke-h100 -f VALUES > run.yaml") }}
 {{- end }}
 {{- include "oke-h100.figures" . }}
 {{- include "oke-h100.validate" . }}

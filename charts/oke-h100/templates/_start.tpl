@@ -6,7 +6,7 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{- range .Run.env | fromYamlArray }}{{ $variables = append $variables .name }}{{ end -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
-{{- if and .Run.mustProgress (include "oke-h100.attempt" .) }}
+{{- if and .Run.mustProgress (include "oke-h100.attempt" .) (not .Values.run.spares) }}
 
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}

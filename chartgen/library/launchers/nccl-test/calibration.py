@@ -88,7 +88,7 @@ def _launches(bench: Bench) -> float:
 def _exchanged(bench: Bench, size: int) -> float:
     """Return the bytes of a second that a GPU sends to the others of its machine, each of them as much.
 
-    Not those of an all-reduce: the switches of some machines add up, which says little of the links.
+    Not those of an all-reduce: the switches of some machines add up, whose figure is not that of the links.
     """
     ranks = int(os.environ["WORLD_SIZE"])
     source = bench.torch.empty(size // ranks * ranks, dtype=bench.torch.int8, device=bench.device)

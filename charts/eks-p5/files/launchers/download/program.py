@@ -45,6 +45,7 @@ TOKENIZERS = {
     },
 }
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".onnx", ".h5", ".msgpack", ".ot")
+NO_LISTING = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, HTTPException)
 HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access with the account of the token"}
 
 
@@ -147,15 +148,11 @@ def size(entry: dict[str, Any]) -> int:
 
 
 def list_address(source: str) -> list[DownloadItem]:
-    """List what an address names.
-
-    Raises:
-        FetchError: The answer of the server is not a listing.
-    """
+    """List what an address names; raise FetchError if the server's answer is not a listing."""
     if source.startswith(("hf://", "gs://")):
         try:
             return list((hub if source.startswith("hf://") else bucket)(source))
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, HTTPException) as error:
+        except NO_LISTING as error:
             raise FetchError(f"{source}: the answer of the server is not a listing ({error!r:.100})") from None
     return [DownloadItem(source, Path(urlsplit(source).path).name)]
 
@@ -176,26 +173,25 @@ def described(name: str, cache: Path) -> tuple[list[DownloadItem], Path, str]:
     """List what describes a model of the hub: all of its files but the weights.
 
     Returns:
-        The files, where they lie in a cache of Hugging Face's libraries, and the commit.
+        The files, by their paths below a cache of Hugging Face's libraries; the file that names the commit there; it.
     """
     endpoint, headers = hub_access()
     try:
         commit = listing(name, f"{endpoint}/api/models/{name}/revision/main", headers)[0]["sha"]
-    except (ValueError, LookupError, TypeError, RecursionError, HTTPException):
+    except NO_LISTING:
         commit = ""
     if not isinstance(commit, str) or not re.fullmatch(r"[0-9a-f]{40}", commit):
         raise FetchError(f"{name}: the answer of the server names no commit")
-    folder = cache / "hub" / f"models--{name.replace('/', '--')}"
-    found = [item for item in list_address(f"hf://{name}@{commit}") if not item.path.endswith(WEIGHTS)]
-    return found, folder, commit
+    folder = f"hub/models--{name.replace('/', '--')}"
+    if why := name_fault(f"{folder}/refs/main", cache):
+        raise FetchError(f"{name}: {why}")
+    found = (item for item in list_address(f"hf://{name}@{commit}") if not item.path.endswith(WEIGHTS))
+    placed = [replace(item, path=f"{folder}/snapshots/{commit}/{item.path}") for item in found]
+    return placed, cache / folder / "refs" / "main", commit
 
 
 def planned(work: list[tuple[DownloadItem, Path]]) -> list[tuple[DownloadItem, Path]]:
-    """Return what is fetched to which path, each once.
-
-    Raises:
-        FetchError: A name that is not taken; nothing is fetched then, for the source is not what it should be.
-    """
+    """Return what is fetched to which path, each once; raise FetchError for a bad name: nothing is fetched then."""
     problems = [f"{public(item.url)}: {why}" for item, folder in work if (why := name_fault(item.path, folder))]
     found = [(item, folder / item.path) for item, folder in work]
     plan = {(item.url, target): (item, target) for item, target in found}
@@ -266,11 +262,7 @@ def receive(item: DownloadItem, part: Path) -> None:
 
 
 def continued(answer: Any, part: Path, have: int) -> int:
-    """Return how many of the downloaded bytes stay: all if the server continues directly after them.
-
-    Raises:
-        ConnectionError: It sends another part than it was asked for; the next attempt starts from the beginning.
-    """
+    """Return the downloaded bytes that stay; raise ConnectionError for another part: the next attempt starts over."""
     if answer.status != 206:
         return 0
     if not re.match(rf"bytes {have}-", answer.headers.get("Content-Range", "")):
@@ -292,7 +284,7 @@ def unpack(archive: Path, result: Path) -> None:
     try:
         with modules[0].open(archive, "rb") as source, part.open("wb") as file:
             shutil.copyfileobj(source, file, CHUNK)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except Exception as error:  # noqa: BLE001  each module has errors of its own
         archive.unlink()
         raise FetchError(f"{archive}: cannot be unpacked ({error}) and was deleted; start again") from None
     part.replace(result)
@@ -325,14 +317,14 @@ def main() -> None:
         if given.tokenizer:
             work += [(item, Path(given.tokenizer[1])) for item in tokenizer(given.tokenizer[0], given.tokenizer[2])]
         models = [described(name, given.cache) for name in given.model]
-        work += [(item, folder / "snapshots" / commit) for found, folder, commit in models for item in found]
+        work += [(item, given.cache) for found, _, _ in models for item in found]
         plan = planned(work)
         with ThreadPoolExecutor(given.parallel) as pool:
             done = [pool.submit(fetch, item, target) for item, target in plan]
         problems = [problem for future in done if (problem := future.exception())]
-        for _, folder, commit in [] if problems else models:
-            (folder / "refs").mkdir(exist_ok=True)
-            (folder / "refs" / "main").write_text(commit)
+        for _, named, commit in [] if problems else models:
+            named.parent.mkdir(exist_ok=True)
+            named.write_text(commit)
     except (FetchError, OSError) as error:
         problems = [error]
     for problem in problems:

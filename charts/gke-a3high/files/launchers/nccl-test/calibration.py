@@ -1,7 +1,8 @@
-"""What each GPU reaches by itself, for the estimates of chartgen: matrix products, memory, and launches of kernels."""
+"""What the GPUs of a machine reach, for estimates: matrix products, memory, launches of kernels, NVLink."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 
@@ -18,7 +19,10 @@ FP8_SINCE = (8, 9)
 
 
 def calibrate(bench: Bench) -> dict[str, float]:
-    """Return what the slowest GPU reaches: TFLOP/s by number format, GB/s of memory, launches of a millisecond."""
+    """Return what the slowest GPU reaches: TFLOP/s by number format, GB/s of memory, launches of a millisecond.
+
+    And GB/s of NVLink in one direction, if the run is on one machine, and has several GPUs there.
+    """
     device = bench.device
     rows, copied = SIZES[device.type]
     found = {name: 2 * rows**3 / _sustained(bench, call) / 1e12 for name, call in _products(bench, rows)}
@@ -26,6 +30,8 @@ def calibrate(bench: Bench) -> dict[str, float]:
     target = bench.torch.empty_like(source)
     found["memory"] = 2 * copied / _sustained(bench, lambda: target.copy_(source)) / 1e9
     found["launches"] = _launches(bench)
+    if os.environ["WORLD_SIZE"] == os.environ["LOCAL_WORLD_SIZE"] != "1":
+        found["nvlink"] = _exchanged(bench, copied) / 1e9
     slowest = bench.torch.tensor(list(found.values()), dtype=bench.torch.float64, device=device)
     bench.dist.all_reduce(slowest, bench.dist.ReduceOp.MIN)
     return dict(zip(found, slowest.tolist(), strict=True))
@@ -77,6 +83,27 @@ def _launches(bench: Bench) -> float:
             small.add_(1)
         spent.append(time.perf_counter() - start)
     return LAUNCHES / min(spent) / 1e3
+
+
+def _exchanged(bench: Bench, size: int) -> float:
+    """Return the bytes of a second that a GPU sends to the others of its machine, each of them as much.
+
+    Not those of an all-reduce: the switches of some machines add up, whose figure is not that of the links.
+    """
+    ranks = int(os.environ["WORLD_SIZE"])
+    source = bench.torch.empty(size // ranks * ranks, dtype=bench.torch.int8, device=bench.device)
+    target = bench.torch.empty_like(source)
+
+    def spent(calls: int) -> float:  # ranks that count by the clock would wait for each other
+        _wait(bench)
+        start = time.perf_counter()
+        for _ in range(calls):
+            bench.dist.all_to_all_single(target, source)
+        _wait(bench)
+        return (time.perf_counter() - start) / calls
+
+    spent(3)
+    return size * (ranks - 1) / ranks / spent(30)
 
 
 def _wait(bench: Bench) -> None:

@@ -14,28 +14,18 @@ UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30}
 
 @dataclass(frozen=True)
 class BandwidthRow:
-    """One measurement.
-
-    Args:
-        bytes: Size of the message: what a rank sends or what it receives, whichever is more.
-        count: Elements of it; where each rank has its own share, of one share.
-        place: out where the result goes to a second buffer, in where it does not.
-        time: Microseconds of one operation.
-        algbw: Bytes over time, GB/s.
-        busbw: What the links between the GPUs carry, GB/s.
-        wrong: Elements of all ranks that are not what they should be.
-    """
+    """One measurement."""
 
     operation: str
-    bytes: int
-    count: int
+    bytes: int  # size of the message: what a rank sends or what it receives, whichever is more
+    count: int  # elements of it; where each rank has its own share, of one share
     type: str
     redop: str
-    place: str
-    time: float
-    algbw: float
-    busbw: float
-    wrong: int
+    place: str  # out where the result goes to a second buffer, in where it does not
+    time: float  # microseconds of one operation
+    algbw: float  # bytes over time, GB/s
+    busbw: float  # what the links between the GPUs carry, GB/s
+    wrong: int  # elements of all ranks that are not what they should be
 
 
 def format_rows(rows: list[BandwidthRow]) -> str:

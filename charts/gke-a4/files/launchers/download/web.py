@@ -32,11 +32,7 @@ def same_host(one: str, other: str) -> bool:
 
 
 def follows(url: str, following: str) -> None:
-    """Check that an address that a server names may follow its own.
-
-    Raises:
-        FetchError: It is not a web address, or gives up encryption.
-    """
+    """Raise FetchError if a server's address may not follow its own: no web address, or one without encryption."""
     scheme = urlsplit(following).scheme
     if scheme not in SCHEMES or (scheme == "http" and urlsplit(url).scheme == "https"):
         raise FetchError(f"{public(url)}: leads to {public(following)}, which is refused: only https:// may follow")
@@ -50,12 +46,7 @@ def public(url: str) -> str:
 
 
 def open_address(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
-    """Open an address; the headers stay on its scheme and host.
-
-    Raises:
-        OSError: The server cannot be reached, or answers with an error.
-        FetchError: It redirects to an address that may not follow.
-    """
+    """Open an address, else OSError; headers stay on its scheme and host. FetchError: a redirect that is refused."""
     if urlsplit(url).scheme not in SCHEMES:
         raise FetchError(f"{public(url)}: is not an http:// or https:// address")
     request = Request(url)  # noqa: S310  checked in the line above

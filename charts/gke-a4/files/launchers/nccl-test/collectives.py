@@ -30,20 +30,13 @@ class UnsupportedError(Exception):
 
 @dataclass(frozen=True)
 class Collective:
-    """What is particular to one collective.
+    """What is particular to one collective."""
 
-    Args:
-        redop: How numbers are joined.
-        trips: Times that a byte crosses the links, but for a rank's own share: the factor of the bus bandwidth.
-        sends_share: Whether a rank sends its share of the message only.
-        receives_share: Whether a rank receives its share only.
-        places: Where the result can go: PyTorch reduces in place, and its alltoall needs a second buffer.
-    """
-
-    redop: str = "none"
-    trips: int = 1
-    sends_share: bool = False
-    receives_share: bool = False
+    redop: str = "none"  # how numbers are joined
+    trips: int = 1  # times that a byte crosses the links, but for a rank's own share: the factor of the bus bandwidth
+    sends_share: bool = False  # whether a rank sends its share of the message only
+    receives_share: bool = False  # whether a rank receives its share only
+    # Where the result can go: PyTorch reduces in place, and its alltoall needs a second buffer
     places: tuple[str, ...] = ("out", "in")
 
 
@@ -93,11 +86,7 @@ class Bench:
         return list(tensor.tolist())
 
     def measure(self, operation: str, size: int, group: RankGroup) -> list[BandwidthRow]:
-        """Measure one size in each place where the result can go; none when it is too small for a share each.
-
-        Raises:
-            UnsupportedError: The backend does not have this collective, or not for these numbers; all ranks find that.
-        """
+        """Measure one size in each place of the result; none if too small. UnsupportedError in all ranks: none such."""
         parts = 1 if operation == "all_reduce" else group.size
         share = size // self.width // parts
         places = COLLECTIVES[operation].places if share else ()
