@@ -2,8 +2,10 @@
 {{- define "gke-a3mega.launch" }}
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "gke-a3mega.rendezvousFlags" . | nindent 4 | trim) | trim }}
 {{- with .Values.run.spares }}
+{{- $final := include "gke-a3mega.finalExits" $ | fromJsonArray | join " " }}
+{{- $spares := $.Files.Get "files/spares.sh" | replace "FINAL" $final | replace "PODS" (toString $.Run.pods) }}
 
-{{ $.Files.Get "files/spares.sh" | replace "FINAL" (include "gke-a3mega.finalExits" $ | fromJsonArray | join " ") | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
+{{ $spares | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
 {{- end }}
 {{- if .Run.transport }}
 

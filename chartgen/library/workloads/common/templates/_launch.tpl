@@ -7,8 +7,10 @@
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "<%= chart %>.rendezvousFlags" . | nindent 4 | trim) | trim }}
 <% if spares %>
 {{- with .Values.run.spares }}
+{{- $final := include "<%= chart %>.finalExits" $ | fromJsonArray | join " " }}
+{{- $spares := $.Files.Get "files/spares.sh" | replace "FINAL" $final | replace "PODS" (toString $.Run.pods) }}
 
-{{ $.Files.Get "files/spares.sh" | replace "FINAL" (include "<%= chart %>.finalExits" $ | fromJsonArray | join " ") | replace "PODS" (toString $.Run.pods) | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
+{{ $spares | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
 {{- end }}
 <% endif %>
 {{- if .Run.transport }}
