@@ -78,7 +78,7 @@ def test_built_helm_is_found_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_p
         (folder / "helm").symlink_to(found)
     monkeypatch.delenv("CHARTGEN_HELM", raising=False)
     monkeypatch.setenv("CHARTGEN_CACHE", str(tmp_path))
-    monkeypatch.setattr("shutil.which", lambda _: None)  # nothing on PATH, but the shell must stay there
+    monkeypatch.setattr("chartgen.programs.on_path", lambda _: None)  # nothing on PATH, but the shell must stay there
     assert find_helm().executable == tmp_path / "engines/helm-v4.10.1-linux-amd64/bin/helm"
 
 
