@@ -156,3 +156,10 @@ def test_the_notes_of_plain_helm_name_what_such_a_program_does_not_use() -> None
         )
     assert "  Not used    parallelism.tensor, steps: set for training\n" in notes
     assert "Not used" not in usual.stdout
+
+
+def test_the_place_is_that_of_the_value_not_of_the_program(ours: Path) -> None:
+    write(ours, {"train.py": "pass\n"})
+    more = ("--set", "steps=20", "--set", "launchers.torchrun.image=example.com/own:1")
+    shown = chartgen("check", "eks-p5", *more, "--program-file", str(ours / "train.py")).stdout
+    assert "--set steps=20: steps: launcher torchrun has no option for it" in shown
