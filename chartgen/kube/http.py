@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _RETRIES = 3  # of reads, after the first answer: a long poll survives a lost connection
 _BUSY = 429  # Too Many Requests: the server has not started the request, so it may be sent again
+_MESSAGE = 2000  # characters of a refusal, which may quote a pod
 _PAUSE = 0.5  # minimum of seconds between two attempts
 _AT_ONCE = 4  # requests of one command: each connection costs two more round trips when it is made
 _LONGEST_LINE = 2**20  # bytes; a longer line is split, so that a program's output cannot fill the memory
@@ -238,7 +239,9 @@ class Transport:
         message, resume = text[:300].decode("utf-8", "replace").strip() or reply.reason_phrase, ""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             status = parse_json(text)
-            message = str(status["message"])[:2000]  # an API server names a handful of fields at most
+            message = str(status["message"])
+            if len(message) > _MESSAGE:  # what is wrong follows the object
+                message = f"{message[: _MESSAGE // 2]} ... {message[-_MESSAGE // 2 :]}"
             resume = str(status["metadata"].get("continue", ""))
         if reply.status_code in {401, 403}:
             denied = denied_permission(message) if reply.status_code == 403 else None
