@@ -178,6 +178,7 @@ def test_gpus_that_fail_and_that_do_not_answer_are_named(monkeypatch: pytest.Mon
             raise RuntimeError("an illegal instruction\nand its stack")
         return 700.0
 
+    monkeypatch.setattr(examine, "INSIDE", {})
     for name, value in (("_multiply", multiply), ("_add_up", multiply), ("SECONDS", 0.0), ("PATIENCE", 0.5)):
         monkeypatch.setattr(examine, name, value)
     with pytest.raises(RuntimeError) as failed:

@@ -41,6 +41,8 @@ ALIKE = {
 }
 BLOCK = 64 << 20  # bytes written to the storage
 SUMMED = 64 << 20  # numbers of 4 bytes that NCCL adds up
+# No plugin of the network, whose daemons may start later, and which the check of the transport is for.
+INSIDE = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_TUNER_PLUGIN": "none"}
 RECENT = 1800  # seconds: older figures are of an earlier start
 LARGEST = 1000  # bytes of a machine's figures
 BUSY = 0.05  # of a GPU's memory that is used before the run
@@ -175,11 +177,14 @@ def add_up(torch: Any, gpus: int) -> float:
     """
     if gpus < 2:
         return 0.0
+    os.environ |= INSIDE
     return _results({"NCCL": ThreadPoolExecutor(1).submit(_add_up, torch, gpus)}, "add up")[0]
 
 
 def _add_up(torch: Any, gpus: int) -> float:
     parts = [torch.full((SUMMED,), 1.0 + number, device=f"cuda:{number}") for number in range(gpus)]
+    if not torch.cuda.nccl.is_available(parts):
+        return 0.0
     torch.cuda.nccl.all_reduce(parts)
     for number, part in enumerate(parts):
         if not bool((part == gpus * (gpus + 1) / 2).all()):
