@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from chartgen.cli.job import FolderCommand, GivenJob
+from chartgen.cli.job import FolderCommand, GivenJob, notes_of
 from chartgen.cli.options import job_options, target_argument, workload_option
 from chartgen.cli.output import emit, known_rules, note, show_plan
 
@@ -103,18 +103,16 @@ def _examined(chart: Chart, values: Values) -> tuple[dict[str, Any], Values]:
     from chartgen.checks.charts import unchecked_refusals
     from chartgen.checks.outline import outline
     from chartgen.checks.rules import rules_for
-    from chartgen.checks.site_file import unused
     from chartgen.findings import exit_code, row_of
 
     findings, decision = checked(chart, values)
     job = decision.job if decision else None
     seen: dict[str, Any] = {"findings": [row_of(each) for each in findings], "notes": [], "plan": [], "rules": ""}
     if decision and all(finding.rule != SCHEMA for finding in findings):
-        values, seen["notes"] = decision.values, [text] if (text := str(decision)) else []
+        values, seen["notes"] = decision.values, notes_of(decision, values)
     what = "what only Helm can check is not checked; --render checks it"
     seen["unchecked"] = [f"{refusal}: {what}" for refusal in unchecked_refusals(chart)]
     if job and not exit_code(findings):
-        others = ", ".join(unused(job, values)[1])
-        seen["plan"] = [*outline(job), *([("not used", f"{others}, set for training")] if others else [])]
+        seen["plan"] = [*outline(job)]
         seen["rules"] = f"the values' schema and {len(CHECKS) + len(list(rules_for(job)))} rules"
     return seen, values

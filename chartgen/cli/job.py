@@ -192,13 +192,13 @@ class JudgedValues(NamedTuple):
     """Values that passed their checks, with numbers for the sizes that they leave to chartgen."""
 
     values: Values
-    choice: str  # what chartgen chose; empty for nothing
+    notes: list[str]  # what chartgen chose, and what the program has no use for
     findings: list[Finding]  # warnings, and what was not checked
 
     def report(self) -> None:
-        """Print what was chosen, and the warnings."""
-        if self.choice:
-            note(self.choice)
+        """Print the notes and the warnings."""
+        for line in self.notes:
+            note(line)
         show_warnings(self.findings)
 
 
@@ -218,14 +218,22 @@ def judged_values(chart: Chart, values: Values, before: dict[str, Any] | None = 
     raise_errors(findings)
     if decision is None or before:
         decision = decide(chart, values, before)
-    return JudgedValues(decision.values, str(decision), findings)
+    return JudgedValues(decision.values, notes_of(decision, values), findings)
+
+
+def notes_of(decision: Decision, values: Values) -> list[str]:
+    """Return what was chosen for values, and which of them, set for training, another program has no use for."""
+    from chartgen.checks.site_file import unused
+
+    others = ", ".join(unused(decision.job, values)[1]) if decision.job else ""
+    return [*filter(None, (str(decision), others and f"not used: {others}, set for training"))]
 
 
 def checked_values(chart: Chart, values: Values, before: dict[str, Any] | None = None) -> Values:
     """Return values with numbers for the sizes that they leave to chartgen, and print what it chose; see above."""
     found = judged_values(chart, values, before)
-    if found.choice:
-        note(found.choice)
+    for line in found.notes:
+        note(line)
     return found.values
 
 
