@@ -29,6 +29,11 @@ def harmless(text: str) -> str:
     return re.sub(_COMMAND, _disarmed, visible(text))
 
 
+def shortened(text: str, limit: int) -> str:
+    """Return text of at most about so many characters: its start, and its end, which often has the cause."""
+    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 pod` or `2 pods`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

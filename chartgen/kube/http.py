@@ -15,6 +15,7 @@ from chartgen.helm.values import to_json
 from chartgen.kube.answers import TooLargeError, body, parse_json
 from chartgen.kube.kinds import Object
 from chartgen.kube.permissions import Permission, denied_permission
+from chartgen.visible import shortened
 
 if TYPE_CHECKING:
     import httpx2
@@ -239,9 +240,7 @@ class Transport:
         message, resume = text[:300].decode("utf-8", "replace").strip() or reply.reason_phrase, ""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             status = parse_json(text)
-            message = str(status["message"])
-            if len(message) > _MESSAGE:  # what is wrong follows the object
-                message = f"{message[: _MESSAGE // 2]} ... {message[-_MESSAGE // 2 :]}"
+            message = shortened(str(status["message"]), _MESSAGE)
             resume = str(status["metadata"].get("continue", ""))
         if reply.status_code in {401, 403}:
             denied = denied_permission(message) if reply.status_code == 403 else None

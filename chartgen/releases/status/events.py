@@ -10,6 +10,7 @@ from chartgen.kube import EVENT, Cluster, Object
 from chartgen.kube.run_kinds import owner_names, run_names
 from chartgen.releases.history import parse_time
 from chartgen.releases.status.members import refusal
+from chartgen.visible import shortened
 
 # Warnings on a run that repeat those of its pods or PodGroup, or are meaningless (Volcano, training-operator).
 _NO_REASON = {"PodGroupPending", "Unschedulable", "SchedulingGated", "SetPodTemplateRestartPolicy"}
@@ -109,7 +110,7 @@ def _event(item: Object) -> Event:
     return Event(
         (str(about.get("kind", "")), str(about.get("name", ""))),
         str(item.get("reason")),
-        refusal(str(item.get("message"))[:4096].strip()),
+        refusal(shortened(str(item.get("message")), 4096).strip()),
         parse_time(written),
         str(item.get("reportingComponent", "")),
     )

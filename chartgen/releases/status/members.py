@@ -12,6 +12,7 @@ from typing import Any
 from chartgen.kube import POD, Cluster, Object, Streams
 from chartgen.kube.workloads import each_pod, gpus, program_of
 from chartgen.releases.history import parse_time
+from chartgen.visible import shortened
 
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _ORIGIN = re.compile(r"^pod group is not ready,.* Origin reason is [^:]+: ")
@@ -222,7 +223,7 @@ def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str
             reason, message = ended.get("reason", ""), ended.get("message", "")
             yield End(container["name"], ended["exitCode"], reason, message, parse_time(at) if at else None)
     if status.get("phase") == "Failed" and not found:
-        yield End("", 0, status.get("reason", "")[:100], status.get("message", "")[:4096], None)
+        yield End("", 0, status.get("reason", "")[:100], shortened(status.get("message", ""), 4096), None)
 
 
 def _stuck(container: dict[str, Any]) -> tuple[str, str, str] | None:
