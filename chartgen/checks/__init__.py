@@ -52,7 +52,7 @@ def check(chart: Chart, values: Values) -> list[Finding]:
 
 
 def checked(chart: Chart, values: Values) -> tuple[list[Finding], Decision | None]:
-    """Check a job as `check` does; return the layout that was chosen for it too, with the job; None without one."""
+    """Check a job as `check` does; return the layout chosen for it too, with the job if it was judged; or None."""
     caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
     origin = origin_of(chart)
     caught += foreign_sites(origin, values) if isinstance(origin, Composed) else []
@@ -81,7 +81,7 @@ def checked(chart: Chart, values: Values) -> tuple[list[Finding], Decision | Non
         return in_order([*caught, *unanswered(chart)]), decision
     claims = unchecked or _claims(job, chart, values)
     shown = (claim for claim in claims if claim.key.partition(".")[0] not in hidden)
-    return in_order([*caught, *shown]), decision and replace(decision, job=job)
+    return in_order([*caught, *shown]), decision and replace(decision, job=None if unchecked else job)
 
 
 def validate(chart: Chart, values: Values) -> None:
