@@ -55,11 +55,13 @@ def rehearse(job: GivenJob, output: str, **options: Any) -> None:
     Example:
       chartgen rehearse gke-a3mega --preset gpt3-175b -f site.yaml
     """
+    from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import rehearse as rehearse_target
     from chartgen.releases.plan import describe_plan
 
     result = rehearse_target(
-        *job.decided()[:2],
+        load_target(job.target, job.library),
+        job.checked()[1],
         workload=job.workload,
         on_plan=lambda plan: show_plan(describe_plan(plan)),
         progress=note,

@@ -301,8 +301,11 @@ def test_a_simulation_that_was_too_slow_is_no_verdict(
     plan = plan_release(compose(target()), gpt3(), "rehearsal", "default")
     verdict = Verdict(True, 32, 32, 3, 3, 24, "", ["too slow"], 1.0, ok=False, overloaded=overloaded)
     monkeypatch.setattr(rehearsing, "rehearse", lambda *_, **__: Rehearsal(plan, 32, verdict))
-    found = chartgen("rehearse", "gke-a3mega")
+    found = chartgen(
+        "rehearse", "gke-a3mega", "--preset", "gpt3-175b", "--preset", "nccl-test", "--set", "nodes=2,topology.mode="
+    )
     assert found.exit_code == code
+    assert "steps, set for training" in found.stderr
     assert ("overloaded" in found.stdout) is overloaded
     assert ("does not run" in found.stdout) is not overloaded
     found = chartgen("rehearse", "gke-a3mega", "--output", "json")
