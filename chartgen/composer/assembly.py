@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
-from chartgen.composer.definition import is_builtin, source_text
+from chartgen.composer.definition import files_in, is_builtin, source_text
 from chartgen.composer.fragment import Fragment, check_combination
 from chartgen.composer.interface import interface_of, setup_interface_of
 from chartgen.composer.library import BUILTIN
@@ -148,7 +148,7 @@ class _Composer:
         """Compose the templates of the chart of runs."""
         # a kind's own file replaces the common one of its name
         for folder in (COMMON, *self.workload.folders):
-            self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir(), key=str)}
+            self.sources |= {_template_name(file): file for file in files_in(folder / "templates")}
         if not self.tags.for_users:
             del self.sources[_ACCESSORS]
         files = {name: self.tags.render(source_text(file), file) for name, file in self.sources.items()}
@@ -171,7 +171,7 @@ class _Composer:
 
     def setup_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of what is installed once."""
-        own = sorted((SETUP / "templates").iterdir())
+        own = files_in(SETUP / "templates")
         files = {f"templates/{file.name}": self.tags.render(source_text(file), file) for file in own}
         shared = (*_COMMON_IN_SETUP, *([_ACCESSORS] if self.tags.for_users else []))
         files |= {name: self.tags.common(name) for name in shared}
@@ -225,7 +225,7 @@ class _Composer:
             "LICENSE": source_text(COMMON / "LICENSE"),
             ".helmignore": source_text(COMMON / "helmignore"),
         }
-        for page in sorted(folder.glob("*.md")):
+        for page in (file for file in files_in(folder) if file.suffix == ".md"):
             files[page.name] = self.tags.render(source_text(page), page, description=description, **facts)
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, self._origin)
 

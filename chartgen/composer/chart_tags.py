@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen import __version__
-from chartgen.composer.definition import has_file, is_builtin, source_text
+from chartgen.composer.definition import files_in, has_file, is_builtin, source_text
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import CONTAINER, INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
@@ -245,7 +245,7 @@ class Tags:
     @cached_property
     def defined_by_kind(self) -> set[str]:
         """The definitions of the workload kind's own templates, without the chart's name before them."""
-        files = [file for folder in self.workload.folders for file in (folder / "templates").iterdir()]
+        files = [file for folder in self.workload.folders for file in files_in(folder / "templates")]
         names = [name for file in files for name in DEFINE.findall(source_text(file))]
         return {name.partition("%>.")[2] for name in names}
 
@@ -279,7 +279,7 @@ class Tags:
     def scripts(self) -> dict[str, Path]:
         """The scripts of a run, by name; a kind's own replaces the common one."""
         folders = [folder / "files" for folder in (COMMON, *self.workload.folders)]
-        return {file.name: file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir(), key=str)}
+        return {file.name: file for folder in folders for file in files_in(folder)}
 
     def script(self, name: str) -> str:
         """Return a script of every run. A stranger's tag can name no other file."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import definition_schema, is_builtin, misfits, one_line_texts, record_of
+from chartgen.composer.definition import definition_schema, has_file, is_builtin, misfits, one_line_texts, record_of
 from chartgen.composer.expressions import ExpressionError, fields, parse_expression
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import Policy, rule_rows
@@ -112,15 +112,14 @@ def read_rules(path: Path, launcher: str = "", tasks: tuple[str, ...] = TASKS) -
     Raises:
         ChartgenError: Unknown keys, wrong types, and expressions that are none, all at once.
     """
-    try:
-        state = path.stat()
-    except FileNotFoundError:
+    if not has_file(path.parent, path.name):
         return ()
-    return _read(path, launcher, tasks, (state.st_mtime_ns, state.st_size))
+    state = None if is_builtin(path) else path.stat()
+    return _read(path, launcher, tasks, state and (state.st_mtime_ns, state.st_size))
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, launcher: str, tasks: tuple[str, ...], _state: tuple[int, int]) -> tuple[ValuesRule, ...]:
+def _read(path: Path, launcher: str, tasks: tuple[str, ...], _state: tuple[int, int] | None) -> tuple[ValuesRule, ...]:
     document = load_file(path)
     if not isinstance(document.data, list):
         raise ChartgenError(Problem(f"must be a list of rules, not {type_name(document.data)}", path, 1, 1))
