@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from chartgen.errors import Problem, UsageError
 from chartgen.helm.yaml import Keys, Plain, dotted, type_name
@@ -20,7 +20,7 @@ Flag = Literal["--set", "--set-string", "--set-json", "--set-file"]
 # strvals.MaxIndex and strvals.MaxNestedNameLevel
 _MAX_INDEX = 65536
 _MAX_DEPTH = 30
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
 _WORDS: dict[str, Plain] = {"true": True, "false": False, "null": None, "0": 0}
 
@@ -80,9 +80,12 @@ def decode_json(text: str, start: int = 0) -> tuple[Plain, int]:
     import json
 
     try:
-        value, end = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).raw_decode(text, start)
+        numbers: dict[str, Any] = {"parse_constant": _refuse, "parse_float": _finite, "parse_int": _whole}
+        value, end = json.JSONDecoder(**numbers).raw_decode(text, start)
     except json.JSONDecodeError as error:
         raise MalformedError(f"is not valid JSON: {error.msg.lower()} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise MalformedError("is nested too deeply") from None
     return value, end
 
 
@@ -224,6 +227,10 @@ def _makes_item(data: Plain, keys: Keys) -> bool:
 
 def _refuse(word: str) -> Plain:
     raise MalformedError(f"is not valid JSON: {word} is not a JSON number")
+
+
+def _whole(text: str) -> float:
+    return int(text) if len(text) < 20 else _finite(text)  # thousands of digits are too many for Python
 
 
 def _finite(text: str) -> float:

@@ -27,6 +27,7 @@ SAME_AS_HELM = [
     ("--set", "a.b=c"),
     ("--set", "a=1,b=-1,c=+1,d=007,e=0,f=-0,g=1.5,h=1e3,i=-012"),
     ("--set", "a=9223372036854775807,b=9223372036854775808,c=-9223372036854775808"),
+    ("--set", f"a={'9' * 5000}"),
     ("--set", "a=true,b=FALSE,c=Null,d=nULL,e=yes,f=~,g=fal\u017fe"),
     ("--set", "a="),
     ("--set", "a=,b="),
@@ -93,6 +94,10 @@ REFUSED_BY_BOTH = [
     ("--set", "list.a=1", "list is a list, not a map"),
     ("--set", "list[1][0]=1", "list[1] is text, not a list"),
     ("--set", ".".join("k" * 32) + "=1", "deeper than the 30 levels"),
+    # more digits than Python reads
+    ("--set", f"a[{'9' * 5000}]=1", "index must be a whole number"),
+    ("--set-json", f"a={'9' * 5000}", "is not valid JSON"),
+    ("--set-json", f"a={'[' * 50_000}", "is nested too deeply"),
     ("--set-json", "a={", "is not valid JSON"),
     ("--set-json", "a=NaN", "is not valid JSON"),
     ("--set-json", "a=1e999", "is not valid JSON"),
