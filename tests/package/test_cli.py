@@ -122,6 +122,17 @@ def test_a_render_loads_neither_pyhelm3_nor_what_it_needs() -> None:
     assert ran.stdout == "[]\n"
 
 
+def test_progress_of_a_run_loads_no_checks_of_values() -> None:
+    """They are a third of its modules, and only values of a release need them."""
+    script = (
+        "import sys; from chartgen.releases.status.training_log import progress_of\n"
+        "assert progress_of([' iteration 3/ 50 | elapsed time per iteration (ms): 10.0 |'], None).text\n"
+        "print([name for name in sys.modules if name.startswith('chartgen.checks')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
 def test_version() -> None:
     assert re.fullmatch(r"chartgen, version \d+\.\d+\.\d+\n", chartgen("--version").output)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chartgen.checks.job import Job
-from chartgen.checks.line_patterns import LinePatterns
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
@@ -19,6 +17,10 @@ from chartgen.metrics.show.live import live_progress
 from chartgen.programs import Progress
 from chartgen.releases.history import RevisionRecord, read_records, restore_chart
 from chartgen.releases.status.members import Member, pod_log
+
+if TYPE_CHECKING:  # with all checks, which only a log with steps of a release with values needs
+    from chartgen.checks.job import Job
+    from chartgen.checks.line_patterns import LinePatterns
 
 
 def read_release(
