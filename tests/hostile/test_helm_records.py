@@ -106,6 +106,20 @@ ODD: list[dict[str, Any]] = [
 
 
 @pytest.mark.threat(16)
+@pytest.mark.parametrize("target", ["gke-a3mega", "unknown"])
+def test_the_schema_of_a_record_is_not_applied(target: str) -> None:
+    """One may need forever, by a pattern or by alternatives in alternatives; this one refuses all."""
+    metadata: Any = load(chart().files["Chart.yaml"], "Chart").data
+    metadata["annotations"]["chartgen/target"] = target
+    refusal = base64.b64encode(b'{"maxProperties": 0}').decode()
+    whole = {"metadata": metadata, "values": load(chart().files["values.yaml"], "values").data, "schema": refusal}
+    values = load_values([VALUES / "gpt3-5b.yaml", VALUES / "gke-a3mega/gpt3-5b.yaml"]).data
+    head = ("a", "theirs", 1, "deployed", "", datetime.now(timezone.utc), "gke-a3mega", "1.0.0", target)
+    found = progress_of(megatron(steps([2.0] * 25)).splitlines(), RevisionRecord(*head, values=values, content=whole))
+    assert "tokens/s" in found.text
+
+
+@pytest.mark.threat(16)
 @pytest.mark.parametrize("odd", ODD, ids=str)
 def test_values_of_any_form_leave_the_progress_of_the_log(odd: dict[str, Any]) -> None:
     """The schema of a record is its author's: this one permits everything."""

@@ -14,10 +14,25 @@ if TYPE_CHECKING:
 
 
 def facts_of_release(chart: Chart, values: Values) -> tuple[Mapping[str, Any], Job | None]:
-    """Return the facts in a release's values, and its job; None without a target. ChartgenError: invalid values."""
-    from chartgen.checks import check_values, job_of
-    from chartgen.errors import ChartgenError
+    """Return the facts in a release's values, and its job; None where its target is not known here.
 
+    Raises:
+        ChartgenError: The values do not fit the schema of the target here. That of a chart in a cluster does not count:
+            anybody may have written one that takes forever.
+    """
+    from dataclasses import replace
+
+    from chartgen.checks import check_values, job_of
+    from chartgen.composer.composed import composed_chart
+    from chartgen.composer.origin import Composed, origin_of
+    from chartgen.errors import ChartgenError
+    from chartgen.helm.schema import SCHEMA_FILE
+
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed):
+        return facts_of_values(values.data), None
+    known = composed_chart("compose_interface", origin.target, origin.workload).files[SCHEMA_FILE]
+    chart = replace(chart, files={**chart.files, SCHEMA_FILE: known})
     if problems := check_values(chart, values):
         raise ChartgenError(problems)
     job = job_of(chart, values)
