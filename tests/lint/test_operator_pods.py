@@ -28,7 +28,12 @@ OPERATORS = {
 
 def reported(selector: dict[str, str], *others: Object, namespace: str = "") -> bool:
     spec: dict[str, Any] = {"selector": selector, "ports": [{"port": 80}]}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine", "namespace": namespace}, "spec": spec}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "mine", "namespace": namespace},
+        "spec": spec,
+    }
     return bool(list(selectors_match_pods([service, DEPLOYMENT, *others])))
 
 
