@@ -362,6 +362,16 @@ def test_bars_that_are_not_of_training(tmp_path: Path) -> None:
     assert [each.step for each in found.evaluations] == [3]
 
 
+def test_two_runs_that_write_at_once_are_no_restarts(tmp_path: Path) -> None:
+    mixed = [line for pair in zip(titan(40)[20:], titan(20, loss=5.0), strict=True) for line in pair]
+    found = figures(tmp_path, logs.text(mixed))
+    assert found.timeline.restarts == ()
+    assert any("several runs" in notice.message for notice in found.notices)
+    # a run that fails again and again trains for a while each time
+    again = [line for start in range(12) for line in titan(start + 6, loss=20.0 - start)[start:]]
+    assert len(figures(tmp_path, logs.text(again)).timeline.restarts) == 11
+
+
 def test_the_bar_of_a_wide_terminal(tmp_path: Path) -> None:
     content = "".join(trainer(at, f"0{at}:30").replace("##7       ", "\u2588" * 250) for at in (1, 2, 3))
     assert [*figures(tmp_path, content).log.track.numbers] == [1, 2, 3]
