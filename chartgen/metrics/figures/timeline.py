@@ -73,9 +73,7 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
     first = _positive(track.when[0] - begun - _behind(window, median)) if timed else None
     restarts = _restarts(log)
     if len(restarts) >= _MIXED and _FEWEST * len(restarts) > len(track):
-        back = (
-            f"the steps go back {len(restarts)} times in {len(track):,} lines: several runs write into the log at once"
-        )
+        back = f"the steps go back {len(restarts)} times in {len(track):,} lines: several runs write at once"
         notices.append(FigureNote(back, "the figures mix them; give each run a log of its own"))
         restarts = ()
     return Timeline(wall, first, steps, restarts, goodput, checkpoints_of(log.checkpoints)), notices
