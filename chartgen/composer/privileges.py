@@ -142,7 +142,8 @@ def volume_fault(host_path: Mapping[str, Any], *, writable: bool) -> tuple[str, 
     """
     path = str(host_path.get("path") or "")
     if path and is_forbidden(path):
-        return f"{path} {SYSTEM_FOLDER}", FORBIDDEN_HINT
+        fault = SYSTEM_FOLDER if path[0] in "/\\" or path[1:2] == ":" else "is not an absolute path"
+        return f"{path} {fault}", FORBIDDEN_HINT
     # without a type, or with FileOrCreate, the machine gets what it lacks
     if only_read(path) and (writable or host_path.get("type") not in ("File", "Directory")):
         return f"{path} {SYSTEM_FOLDER}, and pods may only read it", _READ_HINT

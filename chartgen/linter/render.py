@@ -28,6 +28,7 @@ _ASKS = ("execution error at (", "meet the specifications of the schema")
 _ASKS_FOR_ALL = (*_ASKS, "nil pointer evaluating")
 _HELM_LINE = re.compile(r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)", re.DOTALL)
 _OLD = " is deprecated in v"
+_SET = re.compile("(?<=is missing these dependencies: ).+")  # Helm lists them in another order each time
 # Templates that include each other repeat this a thousand times before the relevant sentence.
 # Bounded, and anchored at the start of a word, so that no line is scanned repeatedly.
 _CALLS = re.compile(
@@ -180,7 +181,8 @@ def _lines_of_lint(report: str) -> Iterator[Finding]:
         if more and match["path"].startswith("templates"):
             found = [with_preset(problem, None) for problem in explain_helm("\n".join((first, *more)))]
         else:
-            found = [_placed(" ".join(match["text"].split()), match["path"].strip())]
+            text = _SET.sub(lambda names: ",".join(sorted(names[0].split(","))), " ".join(match["text"].split()))
+            found = [_placed(text, match["path"].strip())]
         # Helm warns about objects in a template that an API server rejects. Of an old API version it warns even where
         # the template asks for a newer one, whose kinds its lint does not know; `kinds-are-served` judges the render.
         mild = not re.match("templates/.", match["path"]) or _OLD in match["text"]

@@ -39,8 +39,8 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
     """A Service or workload selects pods of the release: a selector without pods fails without a message.
 
     What labels pods have that an operator makes for an object of the release is unknown: a selector with a label of the
-    operator's domain is not judged, and in a release whose account may create or label pods, no Service with a label
-    that its own pods lack.
+    operator's domain is not judged, and in a release whose account may create or label pods, no NetworkPolicy and no
+    Service with a label that its own pods lack. In kube-system are pods of Kubernetes itself.
     """
     templates = [template for thing in things for template in _templates(thing)]
     domains = {domain for thing in things for domain in _domains(group_of(str(thing.get("apiVersion"))))}
@@ -48,9 +48,11 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
     foreign = any(may_write(thing, _WORKLOADS) for thing in things)
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
-        shared = thing.get("kind") in ("Service", "NetworkPolicy")
+        policy = thing.get("kind") == "NetworkPolicy"
+        shared = policy or thing.get("kind") == "Service"
         own = templates if shared else list(_templates(thing))
-        if _operated(wanted, domains) or (shared and foreign and not wanted.keys() <= names):
+        others = foreign and (policy or not wanted.keys() <= names)
+        if _operated(wanted, domains) or (shared and (others or metadata(thing).get("namespace") == "kube-system")):
             continue
         if wanted and own and not any(_meets(labels, wanted) for labels, _ in own):
             labels = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))

@@ -160,6 +160,13 @@ def test_local_disks_are_no_system_folders(path: str) -> None:
     assert is_system(path)
 
 
+@pytest.mark.parametrize(("path", "absolute"), [("<folder>", False), ("etc", False), ("/etc", True), (r"C:\etc", True)])
+def test_a_path_that_is_not_absolute_is_called_so(path: str, absolute: bool) -> None:
+    fault = volume_fault({"path": path}, writable=False)
+    assert fault
+    assert ("not an absolute path" in fault[0]) is not absolute
+
+
 @pytest.mark.helm
 def test_helm_refuses_system_folders_too() -> None:
     chart = compose(load_target("gke-a3mega"))

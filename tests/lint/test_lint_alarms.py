@@ -402,6 +402,16 @@ def test_messages_of_helm_lint_say_what_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
+def test_charts_that_chart_yaml_leaves_out_are_named_in_one_order(tmp_path: Path) -> None:
+    names = ["five", "four", "one", "seven", "six", "three", "two"]
+    folder = written(tmp_path / "chart", {"templates/job.yaml": JOB})
+    for name in names:
+        written(folder / "charts" / name, {"Chart.yaml": HEAD.replace("theirs", name)})
+    (finding,) = about(linted(folder), "helm-lint")
+    assert finding.problem.message.endswith(f": {','.join(names)}")
+
+
+@pytest.mark.helm
 def test_mistakes_in_chart_yaml_that_helm_warns_of_are_style(tmp_path: Path) -> None:
     folder = written(tmp_path / "chart", {"Chart.yaml": HEAD + "engine: gotpl\n", "templates/job.yaml": JOB})
     (finding,) = about(linted(folder), "helm-lint-strict")

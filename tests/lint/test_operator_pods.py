@@ -26,9 +26,14 @@ OPERATORS = {
 }
 
 
-def reported(selector: dict[str, str], *others: Object) -> bool:
+def reported(selector: dict[str, str], *others: Object, namespace: str = "") -> bool:
     spec: dict[str, Any] = {"selector": selector, "ports": [{"port": 80}]}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": spec}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "mine", "namespace": namespace},
+        "spec": spec,
+    }
     return bool(list(selectors_match_pods([service, DEPLOYMENT, *others])))
 
 
@@ -56,6 +61,16 @@ def test_a_release_that_may_make_pods_has_services_of_pods_that_no_template_desc
     assert not reported({"operator": "leader"}, role)
     # all labels are those of its own pods, and a value is not
     assert reported({"app": "wbe"}, role)
+    # of a NetworkPolicy too: the pods that JupyterHub makes have the labels of the hub with other values
+    policy: Any = {"kind": "NetworkPolicy", "metadata": {"name": "a"}, "spec": {"podSelector": {"matchLabels": {}}}}
+    policy["spec"]["podSelector"]["matchLabels"] = {"app": "lint-user"}
+    assert list(selectors_match_pods([policy, DEPLOYMENT]))
+    assert not list(selectors_match_pods([policy, DEPLOYMENT, role]))
+
+
+def test_a_service_in_kube_system_may_have_pods_of_kubernetes_itself() -> None:
+    assert not reported({"app": "kube-dns"}, namespace="kube-system")
+    assert reported({"app": "kube-dns"}, namespace="mine")
 
 
 def test_what_a_role_may_write_is_made_as_the_release_runs() -> None:

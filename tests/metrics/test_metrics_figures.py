@@ -231,6 +231,12 @@ def test_goodput_counts_steps_once() -> None:
     assert len(found.window) == 80
 
 
+@pytest.mark.parametrize(("numbers", "count"), [((1, 10, 20), 20), ((10, 20), 20), ((0, 4, 8), 9), ((410, 420), 20)])
+def test_the_first_line_covers_no_steps_before_the_run(numbers: tuple[int, ...], count: int) -> None:
+    found = figures(logs.dllogger([(number, 8.0, 5.0) for number in numbers]))
+    assert found.timeline.steps == count
+
+
 def test_the_end_of_a_log_may_be_a_file_of_its_own() -> None:
     half = logs.megatron(AGAIN, begin=logs.BEGIN + 500).encode()
     log = read_streams([("b", [half]), ("a", [logs.megatron(FIRST).encode()])])

@@ -362,6 +362,21 @@ def test_bars_that_are_not_of_training(tmp_path: Path) -> None:
     assert [each.step for each in found.evaluations] == [3]
 
 
+def test_two_runs_that_write_at_once_are_no_restarts(tmp_path: Path) -> None:
+    mixed = [line for pair in zip(titan(40)[20:], titan(20, loss=5.0), strict=True) for line in pair]
+    found = figures(tmp_path, logs.text(mixed))
+    assert found.timeline.restarts == ()
+    assert any("several runs" in notice.message for notice in found.notices)
+    # a run that fails again and again trains for a while each time
+    again = [line for start in range(12) for line in titan(start + 6, loss=20.0 - start)[start:]]
+    assert len(figures(tmp_path, logs.text(again)).timeline.restarts) == 11
+
+
+def test_the_bar_of_a_wide_terminal(tmp_path: Path) -> None:
+    content = "".join(trainer(at, f"0{at}:30").replace("##7       ", "\u2588" * 250) for at in (1, 2, 3))
+    assert [*figures(tmp_path, content).log.track.numbers] == [1, 2, 3]
+
+
 def test_values_that_are_printed_late_have_no_step(tmp_path: Path) -> None:
     """Standard output in a file is written in blocks, the bar on standard error at once."""
     bars = "".join(f"\r {at // 2}%|##7       | {at}/176 [0{at}:30<12:19,  1.50s/it]" for at in range(1, 6))
@@ -369,6 +384,20 @@ def test_values_that_are_printed_late_have_no_step(tmp_path: Path) -> None:
     found = figures(tmp_path, bars + late + "\r  4%|##7       | 6/176 [06:30<12:19,  1.50s/it]\n")
     assert (found.loss, len(found.log.track)) == (None, 1)
     assert any("PYTHONUNBUFFERED" in notice.message for notice in found.notices)
+    # nor has an evaluation, whose own bar was drawn long before it
+    judged = "{'eval_loss': 0.25, 'epoch': 0.04}\n"
+    evaluation = "\r 25%|##5       | 5/20 [00:05<00:15,  1.00it/s]\n"
+    found = figures(tmp_path, trainer(1, "01:30") + evaluation + bars + judged + bars + judged)
+    assert found.evaluations == ()
+    assert [each.step for each in figures(tmp_path, trainer(1, "01:30") + evaluation + judged).evaluations] == [1]
+    # where no value has a step, that is the reason
+    with pytest.raises(ChartgenError, match="PYTHONUNBUFFERED"):
+        figures(tmp_path, f"{bars}\n{late}")
+
+
+def test_evaluations_alone_are_of_the_program_that_made_them(tmp_path: Path) -> None:
+    validated = [line.replace("step:", "validate step:") for line in titan(2)]
+    assert shown(figures(tmp_path, logs.text(validated)))["log"].endswith("torchtitan, 2 evaluations, 1 to 2")
 
 
 def test_a_trainer_that_ends_between_two_logged_steps_has_none_left(tmp_path: Path) -> None:

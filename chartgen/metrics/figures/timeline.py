@@ -17,6 +17,8 @@ from chartgen.metrics.read.track import kept_steps
 
 # A line may be slightly late; if time goes back by more, the clock was set or the lines are out of order.
 _SLACK = 1.0
+# So many starts of fewer lines each are those of two runs in turn: a run that fails so often trains for longer.
+_MIXED, _FEWEST = 10, 4
 
 
 class Restart(NamedTuple):
@@ -69,8 +71,12 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
     goodput = min(steps * median / wall, 1.0) if wall and median else None
     timed = math.isfinite(log.begun) and {"seconds", "loss"} & track.columns.keys()  # no evaluations alone
     first = _positive(track.when[0] - begun - _behind(window, median)) if timed else None
-    found = Timeline(wall, first, steps, _restarts(log), goodput, checkpoints_of(log.checkpoints))
-    return found, notices
+    restarts = _restarts(log)
+    if len(restarts) >= _MIXED and _FEWEST * len(restarts) > len(track):
+        back = f"the steps go back {len(restarts)} times in {len(track):,} lines: several runs write at once"
+        notices.append(FigureNote(back, "the figures mix them; give each run a log of its own"))
+        restarts = ()
+    return Timeline(wall, first, steps, restarts, goodput, checkpoints_of(log.checkpoints)), notices
 
 
 def _begun(log: Log) -> float:

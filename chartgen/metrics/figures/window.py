@@ -101,12 +101,12 @@ class Window:
         if not len(indices):
             return 0
         numbers, spans = self.track.numbers, self.track.column("span")
-        before = int(numbers[indices.start]) - self.interval
+        span: float = self.interval
         if spans is not None:
-            finite = (at for at in indices if math.isfinite(spans[at]))
-            first = next(finite, None)
-            before = int(numbers[indices.start]) - 1 if first is None else int(numbers[first] - spans[first])
-        return int(numbers[indices.stop - 1]) - before
+            span = next((spans[at] for at in indices if math.isfinite(spans[at])), 1)
+        first = int(numbers[indices.start])
+        # no line covers steps before the run, which begins with 0 or 1
+        return int(numbers[indices.stop - 1]) - max(first - int(span), min(first, 1) - 1)
 
 
 def interval_of(track: Track) -> int:

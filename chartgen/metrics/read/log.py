@@ -65,7 +65,7 @@ class Collector:
         self._log = Log(Track(""), place)
         self._remarks: dict[Remark, int] = {}
         self._tracks: dict[tuple[str, bytes], Track] = {}
-        self._marking: bytes | None = None
+        self._marking: tuple[bytes, str] | None = None
         self._stepped = False
         self._ended = self._saved = NEVER
 
@@ -102,7 +102,7 @@ class Collector:
             self._log.checkpoints.append(event._replace(section=self._section))
             self._saved = later(self._saved, event.when)
         elif isinstance(event, Mark):
-            self._mark(event, rank)
+            self._mark(event, rank, family)
         elif isinstance(event, Remark):
             self._remarks[event] = self._remarks.get(event, 0) + 1
         elif isinstance(event, Timings):
@@ -121,11 +121,11 @@ class Collector:
             self._log.begun = start.when if not self._log.begun <= start.when else self._log.begun
             self._log.starts.setdefault(self._section, start.when)
 
-    def _mark(self, mark: Mark, rank: bytes) -> None:
+    def _mark(self, mark: Mark, rank: bytes, family: str) -> None:
         if mark.kind in ("run_start", "run_stop", "eval"):
             # several ranks log the same event, so only one of them counts
-            self._marking = rank if self._marking is None else self._marking
-            if rank != self._marking:
+            self._marking = self._marking or (rank, family)
+            if rank != self._marking[0]:
                 return
         if mark.kind == "run_start":
             # it never continues an earlier run
@@ -140,7 +140,7 @@ class Collector:
 
     def _evaluated(self) -> Track:
         """Return the evaluated steps, for a log that contains only evaluations; their ordinals if steps are unknown."""
-        track, counts = Track("mlperf"), dict[int, int]()
+        track, counts = Track(self._marking[1] if self._marking else ""), dict[int, int]()
         marks = [mark for mark in self._log.marks if mark.kind == "eval"]
         known = all(mark.step >= 0 for mark in marks)
         for mark in marks:
@@ -339,9 +339,9 @@ def _nothing(logs: list[Log]) -> ChartgenError:
     names = ", ".join(place for log in logs for place in log.places[:1])
     if not size:
         return ChartgenError(Problem("is empty", names, hint="has the program started? see `kubectl get pods`"))
-    known = ", ".join(list(FAMILIES.values())[1:-1])
-    problem = f"has no training steps in {size:,} bytes"
-    return ChartgenError(Problem(problem, names, hint=f"known are logs of {known}; is it the right rank's?"))
+    known = f"known are logs of {', '.join(list(FAMILIES.values())[1:-1])}; is it the right rank's?"
+    hint = next((remark for log in logs for remark in log.remarks), known)
+    return ChartgenError(Problem(f"has no training steps in {size:,} bytes", names, hint=hint))
 
 
 def _first(times: array[float]) -> float:

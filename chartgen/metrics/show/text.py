@@ -80,10 +80,10 @@ def _log(found: RunFigures) -> str:
 
 
 def _kind(figures: RunFigures) -> str:
-    """Return the name of a log's unit: an MLPerf log counts lines or evaluations, not single steps."""
-    if figures.log.track.family != "mlperf":
-        return "step"
-    return "line" if {"seconds", "loss"} & figures.log.track.columns.keys() else "evaluation"
+    """Return the name of a log's unit: an MLPerf log counts lines, not single steps, and others may only evaluate."""
+    if not figures.log.track.columns.keys() - {"samples"}:
+        return "evaluation"
+    return "line" if figures.log.track.family == "mlperf" else "step"
 
 
 def _window(figures: RunFigures) -> str:

@@ -24,7 +24,7 @@ from chartgen.metrics.read.readers import Reader
 
 _BATCH = re.compile(rb"Total train batch size \([^)]{0,100}\) = (\d{1,12})\b")
 _STATE = b'"log_history": ['
-_BAR = re.compile(rb"^(?:Train: )? {0,20}\d{1,3}%\|[^|]{0,200}\| (\d{1,18})/(\d{1,18}) \[([\d:]{1,20})<")
+_BAR = re.compile(rb"^(?:Train: )? {0,20}\d{1,3}%\|[^|]{0,1000}\| (\d{1,18})/(\d{1,18}) \[([\d:]{1,20})<")
 _PAIR = re.compile(r"""(['"])([\w/() ]{1,60})\1: (?:(['"])([^'"]{1,60})\3|([^'",}\s]{1,60}))""")
 _STEPS = dict.fromkeys(("global_step/max_steps", "iteration", "current_steps", "step"))
 _PART = re.compile(r"(\d+) ?([dhms:]?)")
@@ -48,7 +48,7 @@ class TrainerReader:
         self._waiting: dict[str, str] = {}
         self._beside, self._apart = "", False
         self._drawn: tuple[str, dict[str, str]] = ("", {})
-        self._total = ""
+        self._total, self._bar_is_its = "", False
         self._step, self._passed = -1, 0
         self._latest = (-1, 0)
         self._end = -1
@@ -72,6 +72,8 @@ class TrainerReader:
             late, self._apart = self._apart, True
             self._waiting = {} if late else pairs
             return [Remark(_BUFFERED, name) for name in ("loss", "gradient", "rate")] if late else ()
+        if "eval_loss" in pairs and not self._bar_is_its:
+            return self._values(pairs, prefix.when)  # printed late too
         return self._values({**self._bar, **pairs}, prefix.when)
 
     def _draws(self, line: bytes, pairs: Mapping[str, str]) -> bool:
@@ -82,6 +84,7 @@ class TrainerReader:
         if "loss" in pairs and self._drawn[0]:
             self._total = self._drawn[0]
         elif "eval_loss" in pairs:
+            self._bar_is_its = self._drawn[0] not in ("", self._total)
             self._drawn = ("", {})  # an evaluation has a bar of its own, as have data sets
         is_training = self._drawn[0] == self._total
         if is_training:
