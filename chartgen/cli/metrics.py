@@ -15,7 +15,7 @@ from chartgen.cli.output import emit, note, remark, show_answer
 from chartgen.errors import ChartgenError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from chartgen.checks.job import Job
     from chartgen.checks.line_patterns import LinePatterns
@@ -100,6 +100,7 @@ def metrics(
       kubectl logs my-run-0 | chartgen metrics - --report run.html
     """
     from chartgen.metrics.read.log import read_logs
+    from chartgen.metrics.read.pauses import name_causes, text_logs
     from chartgen.metrics.report_data import read_out
 
     fail_below, baselines = options["fail_below"], options["baselines"]
@@ -110,6 +111,7 @@ def metrics(
         log, facts, planned = _open_release(release, where)
     else:
         log, facts, planned = read_logs(logs, _patterns(job)), [], None
+        name_causes(log, text_logs(logs), _explain)
     if not len(log.track):
         _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
@@ -132,6 +134,12 @@ def metrics(
     slower = compared is not None and fail_below is not None and compared.change * 100 < -fail_below
     if slower or any(notice.severity == "error" for notice in figures.notices):
         sys.exit(1)
+
+
+def _explain(lines: Mapping[str, Sequence[str]]) -> tuple[str, float | None]:
+    from chartgen.releases.why.explanation import explain_lines  # most logs have no restart
+
+    return explain_lines(lines)
 
 
 def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:

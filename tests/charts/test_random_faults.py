@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import socket
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,9 +26,14 @@ from userlib import composed, write
 
 from chartgen.data.exits import final_exits
 from chartgen.helm.manifests import objects, render
-from chartgen.releases.why.explanation import explain_files
+from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.read.pauses import name_causes, text_logs
+from chartgen.metrics.report_data import Wanted, read_out
+from chartgen.releases.why.explanation import explain_files, explain_lines
 
 STEPS, INTERVAL = 30, 5
+# What `metrics` names as the cause of a restart after steps.
+CAUSES = {"kill": "killed", "stop": "no-step", "error": "another-rank"}
 # The fault is one that happens once, or one that every start meets again.
 PROGRAM = """\
 import json, os, pathlib, signal, socket, sys
@@ -40,7 +47,7 @@ if not text:
     raise RuntimeError("PytorchStreamReader failed reading zip archive: failed finding central directory")
 first = int(text)
 for step in range(first + 1, 31):
-    sys.stdout.write(f"step: {step} loss: 1.0\\n")
+    sys.stdout.write(f"step: {step} loss: 1.0 memory: 1.00GiB(1.25%)\\n")
     sys.stdout.flush()
     strikes = step == at and not struck.exists()
     if strikes:
@@ -94,6 +101,14 @@ class Outcome:
     logs: list[Path]
 
 
+def stamped(machine: Machine, found: Objects, variables: dict[str, str]) -> tuple[int, str]:
+    """Run a machine to its end; return its exit code, and its log as `kubectl logs --timestamps` shows it."""
+    with machine.start(found, variables) as process:
+        assert process.stdout
+        log = "".join(f"{datetime.now(timezone.utc).isoformat()} {line}" for line in process.stdout)
+    return process.returncode, log
+
+
 def live(found: Objects, folder: Path, fault: str, source: random.Random) -> Outcome:
     """Run a machine until its run is completed or ends, as a JobSet does, which numbers the attempts."""
     install(folder)
@@ -107,10 +122,10 @@ def live(found: Objects, folder: Path, fault: str, source: random.Random) -> Out
         for attempt in range(10):
             if attempt == blocked:
                 server.close()
-            code, log = machine.finish(found, {"RESTART_ATTEMPT": str(attempt), "PORT": port})
+            code, log = stamped(machine, found, {"RESTART_ATTEMPT": str(attempt), "PORT": port})
             logs.append(folder / f"attempt-{attempt}.log")
             logs[-1].write_text(log)
-            attempts.append([int(line.split()[1]) for line in log.splitlines() if line.startswith("step: ")])
+            attempts.append([int(step) for step in re.findall(r"step: (\d+) ", log)])
             if code in (0, *final_exits()):
                 break
     return Outcome(code, attempts, logs)
@@ -130,6 +145,14 @@ def test_a_fault_is_resumed_or_ends_the_run_with_its_cause(run_objects: Objects,
     assert steps[-1][-1] == STEPS
     for before, after in pairwise(steps):
         assert before[-1] - INTERVAL <= after[0] <= before[-1] + 1, "more is lost than an interval"
+    log = read_logs([*map(str, end.logs)])
+    name_causes(log, text_logs([*map(str, end.logs)]), explain_lines)
+    restarts = read_out(log, Wanted(window="all")).timeline.restarts
+    assert [each.cause for each in restarts] == [CAUSES.get(fault)] * (len(steps) - 1)
+    for each in restarts:
+        assert each.lost <= INTERVAL
+        assert each.detection_seconds is not None
+        assert each.detection_seconds + (each.restart_seconds or 0) == pytest.approx(each.pause_seconds)
 
 
 @pytest.mark.full

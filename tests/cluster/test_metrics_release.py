@@ -90,12 +90,13 @@ def test_what_a_container_logged_before_it_was_restarted_counts_too(here: Site, 
     kubelet.write(pod, "starting")
     for number in range(1, 31):
         kubelet.write(pod, logs.nemo2([(number, 8.0, 5.0)]).rstrip(), second=8.0 * number)
+    kubelet.write(pod, "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", second=250)
     restart(here, kubelet, pod, 1)
     for number in range(21, 61):
         kubelet.write(pod, logs.nemo2([(number, 8.0, 5.0)]).rstrip(), second=340 + 8.0 * (number - 20))
     result = metrics(here, "--window", "all")
     assert "goodput     72.7 %: 60 steps that count, in 11 min" in result.stdout
-    assert "restart     at step 21: 10 steps lost, 1 min 48 s after the step before it" in result.stdout
+    assert "\n            21       10          1 min 48 s  10 s       1 min 38 s  gpu-memory\n" in result.stdout
     assert "was restarted" not in result.stderr
     restart(here, kubelet, pod, 2)
     kubelet.write(pod, logs.nemo2([(61, 8.0, 5.0)]).rstrip(), second=760)

@@ -24,7 +24,7 @@ def test_the_figures_of_the_page_are_printed_by_its_commands(tmp_path: Path, mon
     Path("run.log").write_bytes(subprocess.run(program, check=True, capture_output=True).stdout)
     printed = CliRunner().invoke(main, ["metrics", "run.log", "--gpu", "h100"]).stdout.splitlines()
     shown = re.findall(r"```\n(log .*?)```", PAGE.read_text(), re.DOTALL)
-    assert shown == ["".join(f"{line}\n" for line in printed if line[0] != " ")]
+    assert shown == ["".join(f"{line}\n" for line in printed)]
 
 
 def test_every_option_of_the_pages_exists() -> None:

@@ -17,8 +17,10 @@ from chartgen.metrics.figures.guard import MOST_TFLOPS
 from chartgen.metrics.figures.peak import find_peak
 from chartgen.metrics.figures.peak import gpu_name as find_gpu
 from chartgen.metrics.read.log import Log, read_streams
+from chartgen.metrics.read.pauses import name_causes
 from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.text import duration, lines
+from chartgen.releases.why.explanation import explain_lines
 
 VALUES = Path(__file__).resolve().parents[2] / "values"
 RUN = logs.steps([20.0, 12.0, *[8.0] * 48], first=0)
@@ -235,6 +237,22 @@ def test_goodput_counts_steps_once() -> None:
 def test_the_first_line_covers_no_steps_before_the_run(numbers: tuple[int, ...], count: int) -> None:
     found = figures(logs.dllogger([(number, 8.0, 5.0) for number in numbers]))
     assert found.timeline.steps == count
+
+
+def test_a_restart_has_its_cause_and_the_time_until_it_was_seen() -> None:
+    memory = f" [{logs.stamp(logs.BEGIN + 412)}] [rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"
+    third = logs.megatron(logs.steps([8.0] * 10, first=81), begin=logs.BEGIN + 900)
+    text = logs.megatron(FIRST) + memory + logs.megatron(AGAIN, begin=logs.BEGIN + 500) + third
+    log = read(text)
+    name_causes(log, [("run.log", [text.encode()])], explain_lines)
+    found = figures(log).timeline
+    (each,) = found.restarts
+    assert (each.cause, each.detection_seconds, each.restart_seconds) == ("gpu-memory", 12, 96)
+    assert found.lost == {"gpu-memory": pytest.approx((108 + 9 * 8) / 980)}
+    rows = [*lines(figures(log), drawn=False)]
+    at = next(at for at, row in enumerate(rows) if row.startswith("restarts"))
+    assert rows[at + 1].split() == ["41", "10", "1", "min", "48", "s", "12", "s", "1", "min", "36", "s", "gpu-memory"]
+    assert rows[at + 2].startswith("lost        gpu-memory 18.4 %")
 
 
 def test_the_end_of_a_log_may_be_a_file_of_its_own() -> None:
@@ -527,4 +545,4 @@ def test_the_figures_in_words() -> None:
     assert "window      steps 1 to 80" in words
     assert "goodput     72.7 %: 80 steps that count, in 14 min 40 s" in words
     assert "first step  done after 1 min 8 s" in words
-    assert "restart     at step 41: 10 steps lost, 1 min 48 s after the step before it" in words
+    assert "            41       10          1 min 48 s  -          -        unknown" in words

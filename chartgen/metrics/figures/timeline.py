@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import filterfalse, islice, pairwise
 from operator import le
 from typing import NamedTuple
@@ -27,6 +27,9 @@ class Restart(NamedTuple):
     step: int  # its first step
     lost: int  # number of repeated steps
     pause_seconds: float | None  # time from the last step before it to the end of its first one; None = unknown
+    cause: str  # what `chartgen why` finds in the lines of that time; unknown
+    detection_seconds: float | None  # time from the last step to the first line of a failure; None = unknown
+    restart_seconds: float | None  # time from there to the end of the first step; None = unknown
 
 
 class Checkpoints(NamedTuple):
@@ -49,6 +52,7 @@ class Timeline(NamedTuple):
     steps: int  # number of steps, each counted once
     restarts: tuple[Restart, ...]  # later starts
     goodput: float | None  # share of the wall time that these steps would take at their median time, 0 to 1
+    lost: Mapping[str, float]  # cause -> share of the wall time that restarts for it took, with the repeated steps
     checkpoints: Checkpoints  # the number and times of checkpoints
 
 
@@ -76,7 +80,8 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
         back = f"the steps go back {len(restarts)} times in {len(track):,} lines: several runs write at once"
         notices.append(FigureNote(back, "the figures mix them; give each run a log of its own"))
         restarts = ()
-    return Timeline(wall, first, steps, restarts, goodput, checkpoints_of(log.checkpoints)), notices
+    lost = _lost(restarts, median, wall) if wall and median else {}
+    return Timeline(wall, first, steps, restarts, goodput, lost, checkpoints_of(log.checkpoints)), notices
 
 
 def _begun(log: Log) -> float:
@@ -121,9 +126,22 @@ def _restarts(log: Log) -> tuple[Restart, ...]:
     found = []
     for before, after in pairwise(track.attempts()):
         step, reached = track.numbers[after.begin], track.numbers[before.end - 1]
-        pause = _positive(track.when[after.begin] - track.when[before.end - 1])
-        found.append(Restart(step, max(reached - step + 1, 0), pause))
+        begun = track.when[before.end - 1]
+        pause = _positive(track.when[after.begin] - begun)
+        cause, seen = log.causes.get(begun, ("unknown", None))
+        detection = max(seen - begun, 0.0) if pause and seen is not None and seen <= begun + pause else None
+        again = pause - detection if pause and detection is not None else None
+        found.append(Restart(step, max(reached - step + 1, 0), pause, cause, detection, again))
     return tuple(found)
+
+
+def _lost(restarts: Sequence[Restart], median: float, wall: float) -> dict[str, float]:
+    """Return the share of the wall time that each cause took; the first step of a start counts or is a repeated one."""
+    shares: dict[str, float] = {}
+    for each in restarts:
+        seconds = max((each.pause_seconds or 0.0) + (each.lost - 1) * median, 0.0)
+        shares[each.cause] = shares.get(each.cause, 0.0) + seconds / wall
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 def checkpoints_of(signs: Sequence[Checkpoint]) -> Checkpoints:

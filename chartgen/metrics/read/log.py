@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Their times are seconds of an epoch, whatever the time zone of other lines, such as the first one and checkpoints.
 EPOCH = ("dllogger", "mlperf", "tensorboard")
 _ORDER = tuple(FAMILIES)
-_ARCHIVES = (".tgz", ".tar.gz", ".tar", ".zip")
+ARCHIVES = (".tgz", ".tar.gz", ".tar", ".zip")
 
 
 class Log:
@@ -56,6 +56,8 @@ class Log:
         self.first_broken = ""
         #: Results of network tests.
         self.bandwidths: list[Bandwidth] = []
+        #: Time of the last step before a restart -> its cause, and when it was seen, if `name_causes` found them.
+        self.causes: dict[float, tuple[str, float | None]] = {}
 
 
 class Collector:
@@ -219,10 +221,10 @@ def read_logs(places: Iterable[str], own: LinePatterns | None = None) -> Log:
 
 def _logs_at(place: str, own: LinePatterns | None) -> Iterator[Log]:
     """Yield the logs of a file: several of an archive."""
-    if place == STDIN or not (is_events(place) or place.endswith(_ARCHIVES)):
+    if place == STDIN or not (is_events(place) or place.endswith(ARCHIVES)):
         yield _read(place, read_blocks(place), own)
         return
-    if not place.endswith(_ARCHIVES):
+    if not place.endswith(ARCHIVES):
         with Path(place).open("rb") as events:
             yield _read_stream(place, events, own)
         return

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from itertools import takewhile
+from itertools import chain, repeat, takewhile
 
 from chartgen.metrics.figures.summary import Ordered, quantile
+from chartgen.metrics.figures.timeline import Restart
 from chartgen.metrics.read.readers import FAMILIES
 from chartgen.metrics.report_data import RunFigures
 from chartgen.visible import counted
@@ -26,9 +27,7 @@ def run_table(runs: Sequence[RunFigures]) -> Iterator[str]:
     same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))])
     shared = first[:same].rpartition("/")[0]  # the folder of all
     rows = [_COLUMNS, *(_run_row(number, figures, shared) for number, figures in enumerate(runs, 1))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from aligned(rows)
 
 
 def _run_row(number: int, run: RunFigures, shared: str) -> tuple[str, ...]:
@@ -172,14 +171,9 @@ def _time(figures: RunFigures) -> Iterator[tuple[str, str]]:
     if (steps := figures.steps_left) > 1:
         speed = f"; {duration(figures.left)} at this speed" if figures.left else ""
         yield "left", f"{steps:,} of {figures.planned:,} steps: the log ends at step {figures.planned - steps:,}{speed}"
-    for restart in line.restarts[:5]:
-        pause = f", {duration(restart.pause_seconds)} after the step before it" if restart.pause_seconds else ""
-        yield "restart", f"at step {restart.step:,}: {restart.lost:,} steps lost{pause}"
-    if len(line.restarts) > 5:
-        yield (
-            "restart",
-            f"and {len(line.restarts) - 5} more, {sum(restart.lost for restart in line.restarts):,} steps lost in all",
-        )
+    yield from zip(chain(["restarts"], repeat("")), _restarts(line.restarts), strict=False)
+    if line.lost:
+        yield "lost", f"{', '.join(f'{cause} {share * 100:.1f} %' for cause, share in line.lost.items())} of the time"
     if line.checkpoints.saved or line.checkpoints.loads:
         yield "checkpoints", _checkpoints(figures)
     if figures.evaluations:
@@ -198,6 +192,27 @@ def _time(figures: RunFigures) -> Iterator[tuple[str, str]]:
             "cost",
             f"{', '.join(parts) or 'not known'}; {counted(cost.machines, 'machine')} at {cost.price:,g}{unit} an hour",
         )
+
+
+def _restarts(restarts: Sequence[Restart]) -> Iterator[str]:
+    """Yield a table of the first restarts, and how many more there are."""
+    if not restarts:
+        return
+    rows: list[tuple[str, ...]] = [("at step", "steps lost", "pause", "detection", "restart", "cause")]
+    for each in restarts[:5]:
+        times = (each.pause_seconds, each.detection_seconds, each.restart_seconds)
+        shown = ("-" if time is None else duration(time) for time in times)
+        rows.append((f"{each.step:,}", f"{each.lost:,}", *shown, each.cause))
+    yield from aligned(rows)
+    if len(restarts) > 5:
+        yield f"and {len(restarts) - 5} more, {sum(each.lost for each in restarts):,} steps lost in all"
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield rows with columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _evaluations(figures: RunFigures) -> str:

@@ -36,7 +36,9 @@ def read_release(
         MissingToolError: A log stops before its end.
     """
     from chartgen.metrics.read.log import read_streams
+    from chartgen.metrics.read.pauses import name_causes
     from chartgen.releases.status.logs import find_sources
+    from chartgen.releases.why.explanation import explain_lines
 
     records = read_records(cluster, release, namespace)
     if not records:
@@ -44,8 +46,13 @@ def read_release(
         raise ChartgenError(Problem(problem, hint="name a log, or another namespace with -n"))
     facts, job = _facts_of(records[-1])
     members = [source.member for source in find_sources(cluster, release, namespace)]
-    streams = ((member.name, _text(cluster, member, namespace, progress)) for member in members)
-    return read_streams(streams, patterns_of(records[-1].values)), facts, job
+
+    def streams(tell: Progress) -> Iterator[tuple[str, Iterator[bytes]]]:
+        return ((member.name, _text(cluster, member, namespace, tell)) for member in members)
+
+    log = read_streams(streams(progress), patterns_of(records[-1].values))
+    name_causes(log, streams(lambda _: None), explain_lines)
+    return log, facts, job
 
 
 def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) -> Iterator[bytes]:

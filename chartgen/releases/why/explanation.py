@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 from chartgen.releases.why.flight_recorder import Stuck, find_stuck, rank_of_dump, read_dump
-from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file
+from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file, read_run_log
 from chartgen.visible import counted
 
 _SHOWN = 5  # lines of evidence
@@ -63,6 +63,13 @@ def explain_files(places: Iterable[Path]) -> Explanation:
             unread.append(f"{path.name}: {error.problems[0].message}")
     examined = [*(f"{names[rank]}: a dump of rank {rank}" for rank in sorted(dumps)), *unread]
     return explain(logs, find_stuck(dumps, names), examined=examined)
+
+
+def explain_lines(logs: Mapping[str, Iterable[str]]) -> tuple[str, float | None]:
+    """Return the cause that lines of several logs show, and when the first line of any was written; None = unknown."""
+    read = [read_run_log(name, lines) for name, lines in logs.items()]
+    times = [clue.when for log in read for clue in log.clues if clue.when is not None]
+    return explain(read).cause, min(times, default=None)
 
 
 def _files(place: Path) -> list[Path]:

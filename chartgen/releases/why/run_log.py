@@ -288,7 +288,7 @@ class _LogReading:
         if not report or not all(numbers):
             return
         rank, code = (int(number[0]) for number in numbers if number)
-        host, when = report.get("host", ""), _seconds(report.get("time", ""), self._year)
+        host, when = report.get("host", ""), _seconds(report.get("time", ""), self._year) or self._when
         self.log.machine = self.log.machine or host
         cause = self._table.of_exit(code)
         if cause:
