@@ -40,7 +40,8 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
     if len(runs) == 1:
         return log, runs[0][2], []
     hint = f"--run N chooses, 1 to {len(runs)}"
-    notices = [] if number else [FigureNote(f"{_whose(log)} {len(runs)} runs; this is the last", hint)]
+    what = "the log contains" if len(log.places) == 1 else "the logs contain"
+    notices = [] if number else [FigureNote(f"{what} {len(runs)} runs; this is the last", hint)]
     return _cut(log, runs, at), runs[at][2], notices
 
 
@@ -57,10 +58,6 @@ def _is_fresh(log: Log, attempt: Attempt) -> bool:
     numbers, begin = log.track.numbers, attempt.begin
     done = numbers[begin - 1] >= attempt.before - 1 if attempt.before else log.track.family == "torchtitan"
     return begin > 0 and numbers[begin] <= 1 and done
-
-
-def _whose(log: Log) -> str:
-    return "the log contains" if len(log.places) == 1 else "the logs contain"
 
 
 def _runs(log: Log) -> list[_Run]:

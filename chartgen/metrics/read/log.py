@@ -147,18 +147,13 @@ class Collector:
         known = all(mark.step >= 0 for mark in marks)
         for mark in marks:
             number = counts[mark.section] = counts.get(mark.section, 0) + 1
-            step = Step(
-                mark.step if known else number, mark.when, {} if isnan(mark.samples) else {"samples": mark.samples}
-            )
-            if self._goes_on(track, step, mark.section):
+            samples = {} if isnan(mark.samples) else {"samples": mark.samples}
+            step = Step(mark.step if known else number, mark.when, samples)
+            # some benchmarks count in other units, and an evaluation follows the previous one
+            known_section = len(track) and [*track.attempts()][-1].section == mark.section
+            if not known_section or step.number > track.numbers[-1]:
                 track.add(step, mark.section)
         return track
-
-    @staticmethod
-    def _goes_on(track: Track, step: Step, section: int) -> bool:
-        """Report whether an evaluation follows the previous one: some benchmarks count in other units."""
-        last = [*track.attempts()][-1:] if len(track) else []
-        return not last or last[0].section != section or step.number > track.numbers[-1]
 
     def _doubt(self, track: Track) -> None:
         """Remove the columns with at least as many contrary remarks as values."""

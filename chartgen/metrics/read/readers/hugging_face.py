@@ -97,8 +97,9 @@ class TrainerReader:
         if not number.isdecimal():
             return ()
         step, passed = int(number), _seconds(pairs.get("elapsed_time", ""))
-        # the last line of LLaMA-Factory has no loss
-        end = self._ended(step, when) if number == total or "current_steps" in pairs else ()
+        end: tuple[Mark, ...] = ()
+        if number == total or "current_steps" in pairs:  # it may be between two logged steps, and has no loss
+            end, self._end = (Mark("end", when, step=step),) * (step > self._end), step
         is_known = "epoch" in pairs or "iteration" in pairs
         if is_known and pairs.get("eval_loss", "null") != "null":
             return (Mark("eval", when, str(float(pairs["eval_loss"])), step=step), *end)
@@ -111,11 +112,6 @@ class TrainerReader:
         if "memory" in values:
             values["memory"] *= _GIB
         return (Step(step, when, values | self._timed(step, passed), int(total or pairs.get("total_steps") or 0)),)
-
-    def _ended(self, step: int, when: float) -> Sequence[Event]:
-        """Return the end of the training, once: it may be between two logged steps."""
-        is_new, self._end = step > self._end, step
-        return (Mark("end", when, step=step),) if is_new else ()
 
     def _timed(self, step: int, passed: int) -> dict[str, float]:
         """Return the mean time of the steps since the last line with another time."""

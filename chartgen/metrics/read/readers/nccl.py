@@ -76,13 +76,9 @@ class TableReader:
             return []
 
     def _half(self, size: int, place: str, columns: list[str]) -> Bandwidth:
-        wrong = 0 if self._errors else _count(columns[3])
+        # nccl-tests writes N/A without a check
+        wrong = 0 if self._errors or columns[3] == "N/A" else int(float(columns[3]))
         time, algbw, busbw = map(float, columns[:3])
         if not (isfinite(time) and isfinite(algbw) and isfinite(busbw)):
             raise ValueError(columns)
         return Bandwidth(self._operation, place, size, time, algbw, busbw, wrong, max(self._test, 1))
-
-
-def _count(text: str) -> int:
-    # nccl-tests writes N/A without a check
-    return 0 if text == "N/A" else int(float(text))
