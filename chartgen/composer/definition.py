@@ -44,7 +44,7 @@ def has_file(folder: Path, name: str) -> bool:
 
 
 def files_in(folder: Path) -> tuple[Path, ...]:
-    """Return what is in a folder, by name; nothing where there is none. chartgen's own folders are read once."""
+    """Return what is in a folder, by name; nothing if it is missing. chartgen's own folders are read once."""
     return _own_files(folder) if is_builtin(folder) else _files(folder)
 
 

@@ -56,7 +56,9 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> ChartSchema:
     common = read_schema(LAUNCHERS / SCHEMA_FILE)
     shared = {key: {"$ref": f"#/definitions/launcher{key.capitalize()}"} for key in common}
     definitions = {f"launcher{key.capitalize()}": value for key, value in common.items()}
-    parts.append((str(LAUNCHERS / SCHEMA_FILE), {"definitions": definitions}))
+    # a file is JSON already: to write it again takes a twentieth of a chart's time
+    written = [f"[{ENCODE(str(path))},{source_text(path)}]" for path in paths]
+    parts = [*parts[len(paths) :], (str(LAUNCHERS / SCHEMA_FILE), {"definitions": definitions})]
     for launcher in target.launchers:
         own = launcher.path / SCHEMA_FILE
         schema = launcher_schema(own) if has_file(launcher.path, SCHEMA_FILE) else {}
@@ -64,12 +66,11 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> ChartSchema:
         parts.append((str(own), _nested("launchers", launcher.name, schema)))
     # a site file or preset of the target is for all its charts
     others = {launcher.name: _left_out(launcher.name, target) for launcher in target.left_out}
-    parts.append(
-        (str(target.path), _nested("launchers", {"type": "object", "properties": others, "description": _ALL}))
-    )
+    left_out = _nested("launchers", {"type": "object", "properties": others, "description": _ALL})
     enums = {"launcher": [launcher.name for launcher in target.launchers], "machineType": list(target.machines)}
-    parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
-    return _merged(ENCODE(parts), ENCODE(_way_to_others(target)))
+    chosen = {"properties": {key: {"enum": names} for key, names in enums.items()}}
+    parts += [(str(target.path), left_out), (str(target.path), chosen)]
+    return _merged(f"[{','.join([*written, *map(ENCODE, parts)])}]", ENCODE(_way_to_others(target)))
 
 
 @lru_cache(maxsize=16)

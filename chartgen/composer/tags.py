@@ -55,18 +55,15 @@ def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool)
     Raises:
         ChartgenError: A tag is malformed, fails, or accesses something outside the sandbox.
     """
-    if "<%" not in text:
-        return text
-    from jinja2 import TemplateSyntaxError
-
     try:
         return _template(text, trusted=trusted).render(context)
     except ChartgenError:
         raise
-    except TemplateSyntaxError as error:
-        raise ChartgenError(Problem(_sentence(error), path, error.lineno)) from None
     except Exception as error:  # noqa: BLE001  an expression can raise any Python error
-        raise ChartgenError(Problem(_sentence(error), path, _line(error))) from None
+        from jinja2 import TemplateSyntaxError
+
+        line = error.lineno if isinstance(error, TemplateSyntaxError) else _line(error)
+        raise ChartgenError(Problem(_sentence(error), path, line)) from None
 
 
 @lru_cache(maxsize=2)

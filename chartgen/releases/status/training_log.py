@@ -11,7 +11,7 @@ from chartgen.kube import Cluster, ClusterError
 from chartgen.metrics.figures.facts import join_facts
 from chartgen.metrics.figures.jobs import facts_of_release
 from chartgen.metrics.figures.peak import Peak, find_peak
-from chartgen.metrics.read.log import Log
+from chartgen.metrics.read.log import Log, read_streams
 from chartgen.metrics.read.readers.own import patterns_of
 from chartgen.metrics.show.live import live_progress
 from chartgen.programs import Progress
@@ -35,7 +35,6 @@ def read_release(
         ChartgenError: The release does not exist, has no pods, or they have not logged a step.
         MissingToolError: A log stops before its end.
     """
-    from chartgen.metrics.read.log import read_streams
     from chartgen.metrics.read.pauses import name_causes
     from chartgen.releases.status.logs import find_sources
     from chartgen.releases.why.explanation import explain_lines
