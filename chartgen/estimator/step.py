@@ -53,7 +53,7 @@ def step_of(run: Run, constants: Mapping[str, float]) -> StepTime:
 
 def parameters_of(run: Run) -> tuple[float, float]:
     """Return the parameters of a GPU: those of every copy of the model, and those of its experts."""
-    routed = sum(each.parameters for each in run.model.routed())
+    routed = sum(each.parameters for each in run.model.routed)
     common = (run.model.parameters - routed) / run.tensor / run.pipeline
     return common, routed / run.expert / run.expert_tensor / run.pipeline
 
@@ -141,7 +141,7 @@ class _Formulas:
     def dense(self) -> float:
         """Matrices that every token passes through."""
         run = self.run
-        return self.products(self.model.common(), run.tokens, self.own_rate, run.tensor, 1) * self.passes * self.share
+        return self.products(self.model.common, run.tokens, self.own_rate, run.tensor, 1) * self.passes * self.share
 
     def attention(self) -> float:
         """Scores and values of attention, and scans of state spaces."""
@@ -161,7 +161,7 @@ class _Formulas:
             return 0.0
         routed = run.tokens / run.tensor * run.expert_tensor * sizes["active"]
         rate, own = self.own_rate * self.of["grouped"], sizes["count"] / run.expert
-        seconds = self.products(self.model.routed(), routed, rate, run.expert_tensor, own)
+        seconds = self.products(self.model.routed, routed, rate, run.expert_tensor, own)
         values = routed * self.model.expert_hidden * sizes["layers"]
         seconds += self.memory(values * _BYTES) * self.of["permute"] * self.aged
         if self.model.biased:
@@ -171,7 +171,7 @@ class _Formulas:
     def vectors(self) -> float:
         """Norms, activations, residuals: each passes the values of all tokens through memory."""
         run, model = self.run, self.model
-        width = model.hidden * model.layers + sum(each.columns * each.layers for each in model.common())
+        width = model.hidden * model.layers + sum(each.columns * each.layers for each in model.common)
         moved = _BYTES * run.tokens / run.tensor * width * self.of["vectors"] * self.passes / _PASSES
         return self.memory(moved) * self.share
 
