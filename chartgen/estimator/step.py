@@ -86,12 +86,16 @@ class _Formulas:
             other=(whole - busy) * run.micro_batches + self.optimizer() + self.of["fixed"],
         )
 
+    @cached_property
+    def sustained(self) -> float:
+        """Return the factor of what the GPU's family keeps of its peaks."""
+        return self.of[self.hardware.family] if self.hardware.family else 1.0
+
     def rate(self, precision: str, number_format: str) -> float:
         """Return the FLOP/s of large matrix products."""
         hardware = self.hardware
-        family = self.of[hardware.family] if hardware.family else 1.0
         peak = hardware.tflops[number_format] * TERA * hardware.sustained * hardware.measured.get(number_format, 1.0)
-        return peak * family * self.of[f"rate_{precision}"]
+        return peak * self.sustained * self.of[f"rate_{precision}"]
 
     @cached_property
     def own_rate(self) -> float:
@@ -119,7 +123,7 @@ class _Formulas:
 
     def memory(self, moved: float) -> float:
         """Return the seconds that bytes take through the GPU's memory."""
-        return moved / (self.hardware.memory * GIGA)
+        return moved / (self.hardware.memory * GIGA * self.sustained)
 
     def products(self, matrices: Iterable[Matrix], tokens: float, rate: float, width: float, copies: float) -> float:
         """Return the time of matrix products, forward: the FLOPs at a rate, and the operands through memory.

@@ -96,7 +96,7 @@ def test_layouts_that_vendors_run_are_among_the_first() -> None:
     assert (len(places), len(places.keys() - OF_ANOTHER_GPU)) == (38, 30)
     assert len(late - OF_ANOTHER_GPU) <= 3, late
     assert len(late) <= 7, late
-    assert sum(speed >= 0.95 for speed in speeds) >= 37
+    assert sum(speed >= 0.95 for speed in speeds) >= 35
 
 
 def test_the_first_layout_is_about_as_fast_as_the_fastest() -> None:
