@@ -99,29 +99,18 @@ class Rulebook:
     """Rules for all layouts of a job: each is judged once for the sizes that it names."""
 
     def __init__(self, rules: Iterable[ValuesRule]) -> None:
-        self._groups: dict[tuple[str, ...], list[ValuesRule]] = {}
-        for rule in rules:
-            self._groups.setdefault(_sizes_in(rule), []).append(rule)
-        self._reads = {name: value(name) for names in self._groups for name in names}
+        self._rules = {rule: _sizes_in(rule) for rule in rules}
+        self._reads = {name: value(name) for names in self._rules.values() for name in names}
 
     def claims(self, job: Job) -> Iterator[KeyProblem]:
         """Yield a claim for each rule that a layout breaks, with words for the first layout of the same sizes."""
         scope, known = Scope(job), job.fixed.setdefault(self, {})
-        sizes = {name: read(scope) for name, read in self._reads.items()}
-        for names, rules in self._groups.items():
-            key = (names, *map(sizes.__getitem__, names))
-            try:
-                found = known.get(key)
-            except TypeError:  # a list or a map is no size
-                yield from _broken(rules, job)
-                continue
-            if found is None:
-                found = known[key] = [*_broken(rules, job)]
-            yield from found
-
-
-def _broken(rules: Iterable[ValuesRule], job: Job) -> Iterator[KeyProblem]:
-    return (claim for rule in rules for claim in broken(rule, job))
+        sizes = {name: repr(read(scope)) for name, read in self._reads.items()}
+        for rule, names in self._rules.items():
+            key = (rule, *map(sizes.__getitem__, names))
+            if key not in known:
+                known[key] = [*broken(rule, job)]
+            yield from known[key]
 
 
 @lru_cache(maxsize=4096)
@@ -129,8 +118,7 @@ def _sizes_in(rule: ValuesRule) -> tuple[str, ...]:
     """Return the names in which layouts of a job differ, of those that decide what a rule reports."""
     trees = [parse_expression(text) for text in (rule.each, rule.when, rule.require) if text]
     trees += [tree for text in (rule.key, *rule.also) for _, tree in fields(text) if tree]
-    names = {name for tree in trees for name in _named(tree)}
-    return tuple(sorted(filter(of_a_layout, names)))
+    return tuple(sorted({name for tree in trees for name in _named(tree) if of_a_layout(name)}))
 
 
 def _named(node: ast.AST) -> Iterator[str]:
