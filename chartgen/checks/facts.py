@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chartgen.checks.job import Job, once, value_at
+from chartgen.checks.job import Job, once_for_layouts, value_at
 from chartgen.composer.expressions import LARGEST
 from chartgen.composer.rule_facts import PORTABLE
 from chartgen.data.compatibility import release_in
@@ -39,7 +39,7 @@ def whole_number(value: Any) -> int:
     return int(value) if is_number and 0 <= value < LARGEST and value == int(value) else 0
 
 
-@once
+@once_for_layouts
 def _own_stages(job: Job) -> dict[str, int]:
     """Return the layers of the first and of the last pipeline stage, option -> layers, where the options are set."""
     config = _config(job)
@@ -180,3 +180,13 @@ FACTS: dict[str, Callable[[Job], Any]] = {
     "knownNames": lambda _: NAMES,
     "unknownNames": _unknown_names,
 }
+# Those that differ between layouts of a job.
+_OF_A_LAYOUT = (
+    *("modelParallel", "expertParallel", "dataParallel", "expertTensor", "microBatches", "otherStages", "stageSizes"),
+    *("stageUnit", "recompute.granularity", "recompute.method", "recompute.layers", "given"),
+)
+
+
+def of_a_layout(name: str) -> bool:
+    """Report whether layouts of a job differ in what a name in a rule means."""
+    return name in _OF_A_LAYOUT if name in FACTS else name.startswith(("parallelism", "batch", "recompute"))

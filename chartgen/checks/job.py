@@ -43,6 +43,8 @@ class Job:
     workload: str = ""  # the workload kind of its chart; empty = the target's own
     # What functions with `once` have returned for it
     known: dict[Callable[[Job], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # The same of functions with `once_for_layouts`; the cached properties, too, are alike in all layouts of a job
+    fixed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def machine(self) -> Machine:
@@ -64,7 +66,7 @@ class Job:
         """The definition of its kind."""
         return _workload(self.target.library.find("workload", self.kind))
 
-    @property
+    @cached_property
     def own(self) -> dict[str, Any]:
         """The values of the program alone: `launchers.<name>`."""
         found: dict[str, Any] = self.values["launchers"][self.launcher.name]
@@ -79,7 +81,7 @@ class Job:
         """Whether a model is trained, so that its sizes count."""
         return self.launcher.task == "train"
 
-    @property
+    @cached_property
     def describes_model(self) -> bool:
         """Whether the values of `model` describe the model; a program or recipe of the user's brings its own."""
         return not (self.launcher.own_model and self.own.get(self.launcher.own_model))
@@ -145,12 +147,12 @@ class Job:
         """Machines."""
         return int(self.values["nodes"])
 
-    @property
+    @cached_property
     def gpus_per_node(self) -> int:
         """GPUs that the run uses of each machine."""
         return int(self.values.get("gpusPerNode") or self.machine.gpus)
 
-    @property
+    @cached_property
     def world(self) -> int:
         """GPUs of the run: Megatron's world size."""
         return self.nodes * self.gpus_per_node
@@ -167,7 +169,7 @@ class Job:
         default = {"ffnHiddenSize": 4 * int(model["hiddenSize"]), "queryGroups": int(model["attentionHeads"])}
         return int(model.get(name) or default.get(name, 0))
 
-    @property
+    @cached_property
     def pipeline_layers(self) -> int:
         """Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too."""
         config = self.own.get("config", {})
@@ -270,17 +272,23 @@ def value_at(values: Mapping[str, Any], key: str) -> Any:
     return found.get(name) if name and isinstance(found, Mapping) else None if name else found
 
 
-def once(function: Callable[[Job], T]) -> Callable[[Job], T]:
+def once(function: Callable[[Job], T], memory: str = "known") -> Callable[[Job], T]:
     """Compute what a function returns for a job only once, since a job never changes."""
 
     @wraps(function)
     def remembered(job: Job) -> T:
-        if function not in job.known:
-            job.known[function] = function(job)
-        found: T = job.known[function]
+        known = getattr(job, memory)
+        if function not in known:
+            known[function] = function(job)
+        found: T = known[function]
         return found
 
     return remembered
+
+
+def once_for_layouts(function: Callable[[Job], T]) -> Callable[[Job], T]:
+    """Compute only once what a function returns for all layouts of a job, whose sizes it does not read."""
+    return once(function, "fixed")
 
 
 @lru_cache(maxsize=64)

@@ -13,13 +13,12 @@ from chartgen.checks.known_options import KNOWN
 from chartgen.checks.memory import GB, unestimated
 from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
 from chartgen.checks.program_settings import PARALLELISM, connections_of_a_gpu, divisors, interleaving_of_two_stages
-from chartgen.checks.rules import broken, rules_for
+from chartgen.checks.rules import Rulebook, rules_for
 from chartgen.checks.speed import architecture_of, recipe_of, run_of_job
-from chartgen.composer.rules import ValuesRule
 from chartgen.data.models import Architecture
 from chartgen.errors import ChartgenError, Problem
-from chartgen.estimator import Run, estimate_run
-from chartgen.findings import Rule
+from chartgen.estimator import Run, seconds_of
+from chartgen.findings import KeyProblem, Rule
 
 # What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
 _ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch", "recompute")
@@ -94,14 +93,15 @@ def can_estimate(job: Job) -> bool:
 def works(job: Job) -> bool:
     """Report whether the job's own layout passes every check that layouts answer for."""
     load = load_of(job)
-    return (load is None or load.certain <= TOO_MUCH) and _follows(_rules(job), job) and _passes(_OF_A_LAYOUT, job)
+    has_room = load is None or load.certain <= TOO_MUCH
+    return has_room and _is_clear(_rules(job).claims(job)) and _passes(_OF_A_LAYOUT, job)
 
 
 def searched(job: Job, choices: tuple[str, ...]) -> Iterator[Layout]:
     """Yield the layouts of a job that pass every check and fit, and first its own one if it passes, however full."""
-    rules = rules_for(job)
     # a key that is an expression is no size: these rules say the same of every layout
-    if not (_passes(_OF_THE_JOB, job) and _follows([rule for rule in rules if rule.key.startswith("{")], job)):
+    fixed = [rule for rule in rules_for(job) if rule.key.startswith("{")]
+    if not (_passes(_OF_THE_JOB, job) and _is_clear(Rulebook(fixed).claims(job))):
         return
     rules, own = _rules(job), layout_values(job)
     for number, steps in enumerate(([own], *_candidates(job, choices))):
@@ -111,15 +111,15 @@ def searched(job: Job, choices: tuple[str, ...]) -> Iterator[Layout]:
         )
         if found and (found[0] != own or number == 0):
             change, candidate, share = found
-            if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate):
+            if _is_clear(rules.claims(candidate)) and _passes(_OF_A_LAYOUT, candidate):
                 run, gpu = run_of_job(candidate), job.machine.model
-                speed = None if isinstance(run, str) else estimate_run(run)
-                memory, seconds = share * gpu.memory * GB if gpu else 0.0, speed.step_seconds.middle if speed else None
+                memory = share * gpu.memory * GB if gpu else 0.0
+                seconds = None if isinstance(run, str) else seconds_of(run)
                 yield Layout(candidate, change, memory, share, seconds, number == 0)
 
 
-def _rules(job: Job) -> list[ValuesRule]:
-    return [rule for rule in rules_for(job) if _concerns(rule.key, rule.also)]
+def _rules(job: Job) -> Rulebook:
+    return Rulebook(rule for rule in rules_for(job) if _concerns(rule.key, rule.also))
 
 
 def _limit(job: Job) -> float:
@@ -238,13 +238,12 @@ def _experts(job: Job) -> int:
 
 
 def _passes(checks: tuple[Rule, ...], job: Job) -> bool:
-    claims = (claim for check in checks if job.launcher.task in check.tasks for claim in check.function(job))
+    return _is_clear(claim for check in checks if job.launcher.task in check.tasks for claim in check.function(job))
+
+
+def _is_clear(claims: Iterator[KeyProblem]) -> bool:
+    """Report whether a layout answers for none of the claims."""
     return not any(_concerns(claim.key, claim.also) for claim in claims)
-
-
-def _follows(rules: list[ValuesRule], job: Job) -> bool:
-    """Report whether a job keeps to rules, as far as a layout answers for them."""
-    return not any(_concerns(claim.key, claim.also) for rule in rules for claim in broken(rule, job))
 
 
 def _concerns(key: str, also: tuple[str, ...]) -> bool:

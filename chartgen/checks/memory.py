@@ -19,7 +19,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from chartgen.checks.job import Job
+from chartgen.checks.job import Job, once_for_layouts
 from chartgen.estimator.memory import INPUT_BYTES
 from chartgen.estimator.run import under_way
 
@@ -76,6 +76,7 @@ def model_parameters(job: Job) -> float:
     return layers + final_norm + _embedding(job) * (1 if job.ties_embeddings else 2)
 
 
+@once_for_layouts
 def unestimated(job: Job) -> str:
     """Return why the formulas do not describe a job: its program, or options; empty if they do."""
     if not job.describes_model:

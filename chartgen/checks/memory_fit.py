@@ -19,6 +19,8 @@ from chartgen.findings import KeyProblem, rule, rules_in
 TIGHT, TOO_MUCH = 0.95, 1.05
 _CAUSES = ("recompute", "batch", "sequenceLength", "gpusPerNode", "nodes", "machineType", "model")
 
+_OF_A_LAYOUT = ("parallelism.", "batch.micro", "recompute")
+
 # Dotted key -> new value.
 Change: TypeAlias = Mapping[str, Any]
 
@@ -124,8 +126,11 @@ def remedies(job: Job, most: int = 3) -> list[Change]:
 
 
 def changed(job: Job, change: Change) -> Job:
-    """Return the job with other values."""
-    return replace(job, values=nested_values(change, job.values))
+    """Return the job with other values; if only its layout is another one, nothing else is read again."""
+    altered = replace(job, values=nested_values(change, job.values))
+    if all(key.startswith(_OF_A_LAYOUT) for key in change):
+        vars(altered).update({name: each for name, each in vars(job).items() if name not in ("values", "known")})
+    return altered
 
 
 def nested_values(change: Change, below: dict[str, Any]) -> dict[str, Any]:

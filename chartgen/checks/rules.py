@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from chartgen.checks.facts import FACTS, whole_number
-from chartgen.checks.job import Job, once
+from chartgen.checks.facts import FACTS, of_a_layout, whole_number
+from chartgen.checks.job import Job, once, once_for_layouts
 from chartgen.composer.expressions import dotted_name, fields, parse_expression
 from chartgen.composer.library import Library
 from chartgen.composer.rules import COMMON, FILE, ValuesRule, rules_of
@@ -23,6 +23,16 @@ from chartgen.helm.chart import Chart
 _SIZES = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch", "precision")
 # A rule about sizes with another key, and one about something else with such a key.
 _ALSO_SIZES, _NO_SIZE = "uneven-stages", "rotary-base-of-the-family"
+
+
+class Scope(NamedTuple):
+    """What an expression is evaluated for: a job, and an item of the rule's list."""
+
+    job: Job
+    item: Any = None
+
+
+Value: TypeAlias = Callable[[Scope], Any]
 
 
 def judge(job: Job) -> Iterator[tuple[ValuesRule, KeyProblem]]:
@@ -85,21 +95,46 @@ def broken(rule: ValuesRule, job: Job) -> Iterator[KeyProblem]:
         yield KeyProblem(key, text, hint, tuple(message(each)(scope) for each in rule.also))
 
 
-@once
+class Rulebook:
+    """Rules for all layouts of a job: each is judged once for the sizes that it names."""
+
+    def __init__(self, rules: Iterable[ValuesRule]) -> None:
+        self._rules = {rule: _sizes_in(rule) for rule in rules}
+        self._reads = {name: value(name) for names in self._rules.values() for name in names}
+
+    def claims(self, job: Job) -> Iterator[KeyProblem]:
+        """Yield a claim for each rule that a layout breaks, with words for the first layout of the same sizes."""
+        scope, known = Scope(job), job.fixed.setdefault(self, {})
+        sizes = {name: repr(read(scope)) for name, read in self._reads.items()}
+        for rule, names in self._rules.items():
+            key = (rule, *map(sizes.__getitem__, names))
+            if key not in known:
+                known[key] = [*broken(rule, job)]
+            yield from known[key]
+
+
+@lru_cache(maxsize=4096)
+def _sizes_in(rule: ValuesRule) -> tuple[str, ...]:
+    """Return the names in which layouts of a job differ, of those that decide what a rule reports."""
+    trees = [parse_expression(text) for text in (rule.each, rule.when, rule.require) if text]
+    trees += [tree for text in (rule.key, *rule.also) for _, tree in fields(text) if tree]
+    return tuple(sorted({name for tree in trees for name in _named(tree) if of_a_layout(name)}))
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.expr) and (name := dotted_name(node)):
+        yield name
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _named(child)
+
+
+@once_for_layouts
 def rules_for(job: Job) -> list[ValuesRule]:
     """Return the rules of a job's chart that are for its launcher and task."""
     every = rules_of(job.target, job.workload_kind.folders, job.launcher.name)
     return [rule for rule in every if job.launcher.task in rule.tasks and (job.describes_model or not rule.about)]
 
-
-class Scope(NamedTuple):
-    """What an expression is evaluated for: a job, and an item of the rule's list."""
-
-    job: Job
-    item: Any = None
-
-
-Value: TypeAlias = Callable[[Scope], Any]
 
 _UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40}
 # As far as a template looks for divisors, down from a number and around it.

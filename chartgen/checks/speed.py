@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from chartgen.checks.job import Job, Recompute, once
+from chartgen.checks.job import Job, Recompute, once, once_for_layouts
 from chartgen.checks.memory import PROGRAMS
 from chartgen.data.gpus import list_price
 from chartgen.data.models import Architecture, find_architecture
@@ -153,39 +153,47 @@ def _reason(job: Job, found: Estimate) -> str:
 @once
 def run_of_job(job: Job) -> Run | str:
     """Return a job in the estimator's terms, or why no formula covers it."""
-    program = PurePosixPath(job.own.get("program") or job.launcher.program).name
-    if program not in PROGRAMS:
-        return f"no formula covers {program or job.launcher.name}"
-    hardware = hardware_of(job.machine.model, job.machine.name) if job.machine.model else None
-    if hardware is None:
-        return f"the speeds of GPU {job.machine.gpu} are not known"
-    hardware = calibrated(hardware, _own_figures(job))
-    model = architecture_of(job)
-    if model is None:
-        return f"the sizes of the model of {job.own[job.launcher.own_model]} are not known"
-    decided = decided_sizes(job)
-    if "sequence" not in decided:
-        return f"the sequence length of {job.own[job.launcher.own_model]} is not known"
-    given = {name: bool(value) for name, value in job.options.items()}
+    fixed = _of_every_layout(job)
+    if isinstance(fixed, str):
+        return fixed
     modules = job.options.get("recompute_modules", "") if job.recompute.granularity == "selective" else ""
     return Run(
-        model,
-        hardware,
-        gpus=job.world,
-        global_batch=job.global_batch,
+        **fixed,
+        **decided_sizes(job),
         micro_batch=job.micro_batch,
         tensor=job.parallel("tensor"),
         pipeline=job.parallel("pipeline"),
         virtual=job.parallel("virtualPipeline"),
         context=job.parallel("context"),
         expert=job.parallel("expert"),
-        expert_tensor=job.parallel("expertTensor") if model.experts else 1,
-        sharded=any(value for name, value in given.items() if "fsdp" in name),
-        adapters=any(value for name, value in given.items() if name.startswith(("peft", "lora"))),
+        expert_tensor=job.parallel("expertTensor") if fixed["model"].experts else 1,
         modules=re.findall(r"\w+", str(modules)),
-        software=_months(job),
-        **decided,
     )
+
+
+@once_for_layouts
+def _of_every_layout(job: Job) -> dict[str, Any] | str:
+    program = PurePosixPath(job.own.get("program") or job.launcher.program).name
+    if program not in PROGRAMS:
+        return f"no formula covers {program or job.launcher.name}"
+    hardware = hardware_of(job.machine.model, job.machine.name) if job.machine.model else None
+    if hardware is None:
+        return f"the speeds of GPU {job.machine.gpu} are not known"
+    model = architecture_of(job)
+    if model is None:
+        return f"the sizes of the model of {job.own[job.launcher.own_model]} are not known"
+    if "sequence" not in decided_sizes(job):
+        return f"the sequence length of {job.own[job.launcher.own_model]} is not known"
+    given = [name for name, value in job.options.items() if value]
+    return {
+        "model": model,
+        "hardware": calibrated(hardware, _own_figures(job)),
+        "gpus": job.world,
+        "global_batch": job.global_batch,
+        "sharded": any("fsdp" in name for name in given),
+        "adapters": any(name.startswith(("peft", "lora")) for name in given),
+        "software": _months(job),
+    }
 
 
 def _months(job: Job) -> float:
@@ -226,7 +234,7 @@ def _recomputed(job: Job) -> float:
     return 1.0 if given.method == "uniform" else min(given.layers * chunks / job.model("layers"), 1.0)
 
 
-@once
+@once_for_layouts
 def architecture_of(job: Job) -> Architecture | None:
     """Return the model: that of the table by the recipe's name, or by the sizes of the values."""
     if not job.describes_model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from chartgen.data import read_table
@@ -92,8 +92,12 @@ class Architecture:
         """Return how much of the layers trains for one step: more than 1 where further tokens are predicted."""
         return 1 + self.extra / self.layers
 
-    def common(self) -> Iterator[Matrix]:
-        """Yield the matrices that every token passes through, but for those of the vocabulary."""
+    @cached_property
+    def common(self) -> tuple[Matrix, ...]:
+        """Return the matrices that every token passes through, but for those of the vocabulary."""
+        return tuple(self._common())
+
+    def _common(self) -> Iterator[Matrix]:
         if self.attention_layers:
             yield from self._latent() if self.latent else self._heads()
         yield from _feed_forward(self.hidden, self.ffn, self.dense_layers, gated=self.gated)
@@ -107,19 +111,18 @@ class Architecture:
             yield Matrix(self.hidden, 2 * inner + states + self.mamba["heads"], self.mamba_layers)
             yield Matrix(inner, self.hidden, self.mamba_layers)
 
-    def routed(self) -> Iterator[Matrix]:
-        """Yield the matrices of experts that a router chooses."""
-        of_experts = self.experts
-        if of_experts:
-            sizes = self.expert_hidden, of_experts["ffn"], of_experts["layers"]
-            for matrix in _feed_forward(*sizes, gated=self.gated):
-                yield matrix._replace(copies=of_experts["count"], active=of_experts["active"])
+    @cached_property
+    def routed(self) -> tuple[Matrix, ...]:
+        """Return the matrices of experts that a router chooses."""
+        sizes, gated = self.experts, self.gated
+        found = _feed_forward(self.expert_hidden, sizes["ffn"], sizes["layers"], gated=gated) if sizes else ()
+        return tuple(matrix._replace(copies=sizes["count"], active=sizes["active"]) for matrix in found)
 
-    @property
+    @cached_property
     def parameters(self) -> float:
         """Return all parameters, without those of norms and of further tokens' layers."""
         tables = self.hidden * self.vocabulary * (1 if self.tied else 2)
-        return tables + sum(matrix.parameters for matrix in (*self.common(), *self.routed()))
+        return tables + sum(matrix.parameters for matrix in (*self.common, *self.routed))
 
     def attention_operations(self, sequence: int) -> float:
         """Return the FLOPs of scores and values for one token, forward; half of them are masked (causal)."""
@@ -144,7 +147,7 @@ class Architecture:
 
     def operations(self, sequence: int) -> float:
         """Return the FLOPs that training takes for one token: forward, and twice as many backward."""
-        layers: float = sum(matrix.operations for matrix in (*self.common(), *self.routed()))
+        layers: float = sum(matrix.operations for matrix in (*self.common, *self.routed))
         layers += self.attention_operations(sequence) + self.scan_operations()
         head = 2 * self.hidden * self.vocabulary
         return 3 * (layers * self.repeated + head * (1 + self.extra))

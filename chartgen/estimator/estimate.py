@@ -71,6 +71,11 @@ def estimate_run(run: Run, constants: Mapping[str, float] | None = None) -> Esti
     return Estimate(seconds, speed, tflops, tflops.times(1 / peak), made, tuple(foreign.values()))
 
 
+def seconds_of(run: Run) -> float | None:
+    """Return the middle of a step's time alone."""
+    return step_of(run, fitted_constants()).seconds if run.speed_format in run.hardware.tflops else None
+
+
 def _unmeasured(run: Run) -> Iterator[tuple[str, str]]:
     """Yield what no measured run had, by its key in `spread`."""
     measured = speed_table()["measured"]

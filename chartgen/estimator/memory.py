@@ -42,8 +42,8 @@ def memory_of(run: Run) -> float:
 def _kept(run: Run) -> float:
     """Return the bytes that all layers keep of one micro-batch for each stage: inputs and results of matrices."""
     model, size = run.model, INPUT_BYTES.get(run.precision, _BYTES)
-    kept: float = sum((size * each.rows + _BYTES * each.columns) * each.layers for each in model.common())
-    routed = ((size * each.rows + _BYTES * each.columns) * each.layers * each.active for each in model.routed())
+    kept: float = sum((size * each.rows + _BYTES * each.columns) * each.layers for each in model.common)
+    routed = ((size * each.rows + _BYTES * each.columns) * each.layers * each.active for each in model.routed)
     kept += run.expert_tensor * sum(routed) - _spared(run, size)
     inputs = 2 * _BYTES * model.hidden * model.layers  # of layers that are computed again
     return (kept * (1 - run.recomputed) + inputs * run.recomputed) * run.tokens / run.tensor

@@ -53,7 +53,7 @@ def step_of(run: Run, constants: Mapping[str, float]) -> StepTime:
 
 def parameters_of(run: Run) -> tuple[float, float]:
     """Return the parameters of a GPU: those of every copy of the model, and those of its experts."""
-    routed = sum(each.parameters for each in run.model.routed())
+    routed = sum(each.parameters for each in run.model.routed)
     common = (run.model.parameters - routed) / run.tensor / run.pipeline
     return common, routed / run.expert / run.expert_tensor / run.pipeline
 
@@ -86,12 +86,16 @@ class _Formulas:
             other=(whole - busy) * run.micro_batches + self.optimizer() + self.of["fixed"],
         )
 
+    @cached_property
+    def sustained(self) -> float:
+        """Return the factor of what the GPU's family keeps of its peaks."""
+        return self.of[self.hardware.family] if self.hardware.family else 1.0
+
     def rate(self, precision: str, number_format: str) -> float:
         """Return the FLOP/s of large matrix products."""
         hardware = self.hardware
-        family = self.of[hardware.family] if hardware.family else 1.0
         peak = hardware.tflops[number_format] * TERA * hardware.sustained * hardware.measured.get(number_format, 1.0)
-        return peak * family * self.of[f"rate_{precision}"]
+        return peak * self.sustained * self.of[f"rate_{precision}"]
 
     @cached_property
     def own_rate(self) -> float:
@@ -119,7 +123,7 @@ class _Formulas:
 
     def memory(self, moved: float) -> float:
         """Return the seconds that bytes take through the GPU's memory."""
-        return moved / (self.hardware.memory * GIGA)
+        return moved / (self.hardware.memory * GIGA * self.sustained)
 
     def products(self, matrices: Iterable[Matrix], tokens: float, rate: float, width: float, copies: float) -> float:
         """Return the time of matrix products, forward: the FLOPs at a rate, and the operands through memory.
@@ -141,7 +145,7 @@ class _Formulas:
     def dense(self) -> float:
         """Matrices that every token passes through."""
         run = self.run
-        return self.products(self.model.common(), run.tokens, self.own_rate, run.tensor, 1) * self.passes * self.share
+        return self.products(self.model.common, run.tokens, self.own_rate, run.tensor, 1) * self.passes * self.share
 
     def attention(self) -> float:
         """Scores and values of attention, and scans of state spaces."""
@@ -161,7 +165,7 @@ class _Formulas:
             return 0.0
         routed = run.tokens / run.tensor * run.expert_tensor * sizes["active"]
         rate, own = self.own_rate * self.of["grouped"], sizes["count"] / run.expert
-        seconds = self.products(self.model.routed(), routed, rate, run.expert_tensor, own)
+        seconds = self.products(self.model.routed, routed, rate, run.expert_tensor, own)
         values = routed * self.model.expert_hidden * sizes["layers"]
         seconds += self.memory(values * _BYTES) * self.of["permute"] * self.aged
         if self.model.biased:
@@ -171,7 +175,7 @@ class _Formulas:
     def vectors(self) -> float:
         """Norms, activations, residuals: each passes the values of all tokens through memory."""
         run, model = self.run, self.model
-        width = model.hidden * model.layers + sum(each.columns * each.layers for each in model.common())
+        width = model.hidden * model.layers + sum(each.columns * each.layers for each in model.common)
         moved = _BYTES * run.tokens / run.tensor * width * self.of["vectors"] * self.passes / _PASSES
         return self.memory(moved) * self.share
 

@@ -75,7 +75,7 @@ def test_ranges_hold_on_each_gpu_and_not_only_on_average() -> None:
 @pytest.mark.full
 @pytest.mark.skipif(not MEASURED.is_file(), reason="NVIDIA's tables are beside the project, not in it")
 @pytest.mark.parametrize(
-    ("key", "median", "most"), [("model", 0.105, 0.25), ("gpu", 0.1, 0.205), ("software", 0.085, 0.21)]
+    ("key", "median", "most"), [("model", 0.11, 0.235), ("gpu", 0.075, 0.19), ("software", 0.085, 0.215)]
 )
 def test_what_was_not_fitted_is_estimated_as_well_as_documented(key: str, median: float, most: float) -> None:
     found = left_out(samples(json.loads(MEASURED.read_text())), key, fitted_constants())

@@ -170,7 +170,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     rows = json.loads(options.rows.read_text())
     chosen = samples(rows)
-    constants = fit(chosen, fitted_constants())
+    constants = {name: float(f"{value:.3g}") for name, value in fit(chosen, fitted_constants()).items()}
     own = [(sample, error_of(sample, constants)) for sample in chosen]
     _show("fitted", own)
     kinds = sorted({kind_of(sample.run) for sample in chosen})
