@@ -88,9 +88,7 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
 
 def chosen_spares(job: Job) -> int | None:
     """Return 1 for a large run whose image, rules and rack of NVLink leave room for a spare; else None."""
-    fabric = job.machine.fabric
-    leaves_rack = fabric.get("computeDomain") and job.nodes >= fabric.get("rack", 0)
-    if job.nodes < _SPARED or leaves_rack or not job.can("ft_launcher"):
+    if job.nodes < _SPARED or not job.can("ft_launcher"):
         return None
     return 1 if len([*judge(changed(job, {"run.spares": 1}))]) == len([*judge(job)]) else None
 

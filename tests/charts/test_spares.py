@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pairs import TARGETS
-from rendered import chart, job_spec, one, rendered
+from pod_runner import TARGET
+from rendered import NAMESPACE, RELEASE, Objects, chart, job_spec, one, rendered
 from selection import cases
 from torches import Cluster, spares_python, write_program
+from userlib import composed, write
 
 from chartgen.checks import check
+from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
 from chartgen.library.workloads.common.files.examine import UNFIT
 from chartgen.releases.plan import plan_release
@@ -62,6 +66,29 @@ def test_a_run_has_a_pod_for_each_spare(name: str, workload: str) -> None:
     env = {each["name"]: each.get("value") for each in job["template"]["spec"]["containers"][0]["env"]}
     assert env["NNODES"] == "2"
     assert '--nnodes="$NNODES:3"' in str(one("ConfigMap", found)["data"]["start.sh"])
+
+
+@pytest.mark.parametrize(("name", "expected"), [("gke-a4x", True), ("eks-p6e-gb200", True), ("gke-a4", False)])
+def test_whole_slices_of_a_rack_of_nvlink_are_replaced(name: str, expected: bool) -> None:
+    sets = ("nodes=4", "run.spares=2", "queue.name=a", "topology.sliceSize=2")
+    script = one("ConfigMap", rendered(*sets, name=name, files=(), workload="jobset"))["data"]["start.sh"]
+    assert ("--ft-segment=2" in script) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "rules"),
+    [
+        ("gke-a4x", "nodes=4,run.spares=1", {"racks-of-spares"}),
+        ("eks-p6e-gb200", "nodes=4,run.spares=1", set()),
+        ("eks-p6e-gb200", "nodes=18,run.spares=1", {"racks-of-spares"}),
+        ("eks-p6e-gb200", "nodes=32,run.spares=16,queue.name=a,topology.sliceSize=16", set()),
+        ("eks-p6e-gb200", "nodes=31,run.spares=1,queue.name=a,topology.sliceSize=16", {"slices-of-the-machines"}),
+        ("gke-a4", "nodes=31,run.spares=1,queue.name=a,topology.sliceSize=16", set()),
+    ],
+)
+def test_spares_of_other_racks_are_named(name: str, sets: str, rules: set[str]) -> None:
+    found = check(chart("jobset", name), load_values((), set_values=(sets,)))
+    assert {each.rule for each in found} & {"racks-of-spares", "slices-of-the-machines"} == rules
 
 
 def test_a_run_without_spares_starts_with_torchrun() -> None:
@@ -123,11 +150,17 @@ def test_the_plan_counts_spares_and_trains_without_them() -> None:
 @pytest.fixture
 def run(tmp_path: Path) -> Cluster:
     """Three machines of a run of two; none has started."""
-    python = spares_python()
+    spares_python()
     sets = ("gpusPerNode=1", "network.interface=tcp", "launchers.megatron-lm.program=/opt/trainer.py", "batch.global=8")
     saves = ("checkpoint.enabled=true", "storage.outputs.from=pvc://a")
     found = rendered(*SPARE, *sets, *saves, name="onprem-p8000", files=(), workload="jobset")
-    machines = Cluster(tmp_path, found, ("node-a", "node-b", "node-c"), files={"image/opt/trainer.py": TRAINER})
+    return cluster(tmp_path, found, ("node-a", "node-b", "node-c"))
+
+
+def cluster(folder: Path, found: Objects, names: tuple[str, ...]) -> Cluster:
+    """Machines with the real ft_launcher."""
+    python = spares_python()
+    machines = Cluster(folder, found, names, files={"image/opt/trainer.py": TRAINER})
     launcher = f"{python} -m nvidia_resiliency_ext.fault_tolerance.launcher --local-addr=127.0.0.1"
     for machine in machines.machines:
         write_program(machine.folder / "bin/ft_launcher", f'#!/usr/bin/env bash\nexec {launcher} "$@"\n')
@@ -135,7 +168,7 @@ def run(tmp_path: Path) -> Cluster:
         machine.variables |= {
             "CUDA_VISIBLE_DEVICES": "",
             "GLOO_SOCKET_IFNAME": "lo",
-            "CHECKPOINT_DIRECTORY": str(tmp_path),
+            "CHECKPOINT_DIRECTORY": str(folder),
         }
     return machines
 
@@ -171,6 +204,76 @@ def test_a_spare_takes_the_place_of_a_lost_machine(run: Cluster) -> None:
     assert {rank for rank, _ in again} == {0, 1}
     assert min(step for _, step in again) >= 10
     assert sum("is done" in log for log in logs) == 2
+
+
+@pytest.mark.full
+def test_a_slice_of_another_rack_takes_the_place_of_one_that_lost_a_machine(tmp_path: Path) -> None:
+    spares_python()
+    rack = "    fabric: {computeDomain: true}\nfragments: [kueue, "
+    target = TARGET.replace("workload: job\n", "workload: jobset\n").replace("fragments: [", rack)
+    write(tmp_path, {"targets/lab.yaml": target})
+    own = {"image": "example.com/own:1", "program": "/opt/trainer.py"}
+    values: dict[str, Any] = {
+        "launcher": "torchrun", "nodes": 4, "gpusPerNode": 1, "launchers": {"torchrun": own}, "queue": {"name": "a"},
+        "topology": {"sliceSize": 2}, "run": {"spares": 2, "examine": "off"},
+    }  # fmt: skip
+    found = objects(render(composed(tmp_path, "lab"), RELEASE, NAMESPACE, values))
+    names = ("a-0", "a-1", "b-0", "b-1", "c-0", "c-1")
+    machines = cluster(tmp_path / "machines", found, names)
+    for machine in machines.machines:
+        text = f"#!/bin/sh\necho '    ClusterUUID   : rack-{machine.folder.name[0]}'\n"
+        write_program(machine.folder / "bin/nvidia-smi", text)
+
+    def ranks(start: int) -> dict[str, int]:
+        """Machine -> its rank in a start."""
+        logs = dict(zip(names, machines.logs(), strict=True))
+        every = {name: re.findall(r"^rank (\d) of 4 starts", log, re.MULTILINE) for name, log in logs.items()}
+        return {name: int(each[start]) for name, each in every.items() if len(each) > start}
+
+    with machines:
+        machines.start()
+        machines.wait_for(lambda: len(ranks(0)) == 4 and (tmp_path / "machines/step").exists(), 300)
+        first = ranks(0)
+        lost = max(first)
+        machines.machines[names.index(lost)].kill()
+        codes, logs = machines.finish(300)
+    trained = {name for name, log in zip(names, logs, strict=True) if "is done" in log}
+    assert {name[0] for name in trained} == {*"abc"} - {lost[0]}, logs
+    assert len(trained) == 4
+    assert [code for name, code in zip(names, codes, strict=True) if name != lost] == [0] * 5
+
+
+BEATS = """\
+import os, time
+from pathlib import Path
+from nvidia_resiliency_ext.fault_tolerance import RankMonitorClient
+client = RankMonitorClient()
+client.init_workload_monitoring()
+once = Path(os.environ["CHECKPOINT_DIRECTORY"], "hung")
+print(f"rank {os.environ['RANK']} begins", flush=True)
+for beat in range(20):
+    client.send_heartbeat()
+    time.sleep(0.2)
+    if os.environ["RANK"] == "1" and beat == 5 and not once.exists():
+        once.touch()
+        time.sleep(1000)
+print("rank is done", flush=True)
+client.shutdown_workload_monitoring()
+"""
+
+
+@pytest.mark.full
+def test_a_program_without_heartbeats_starts_again(run: Cluster) -> None:
+    """It prints no steps, which the watch would await."""
+    for machine in run.machines:
+        (machine.folder / "image/opt/trainer.py").write_text(BEATS)
+        machine.variables["HANG_SECONDS"] = "4"
+    with run as machines:
+        machines.start()
+        codes, logs = machines.finish()
+    assert codes == [0, 0, 0], logs
+    assert sum("Did not get subsequent heartbeat" in log for log in logs) == 1, logs
+    assert sorted(re.findall(r"rank \d begins", "".join(logs))) == ["rank 0 begins"] * 2 + ["rank 1 begins"] * 2
 
 
 @pytest.mark.full
