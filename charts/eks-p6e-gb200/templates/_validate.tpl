@@ -29,6 +29,9 @@ queue.flexStart: true without {{ ternary "run.deadlineSeconds" (ternary "queue.n
 {{ if and $v.topology.sliceSize (ne (mod (add $v.nodes $v.run.spares) (max $v.topology.sliceSize 1)) 0) }}
 topology.sliceSize: {{ toJson $v.topology.sliceSize }} does not divide {{ add $v.nodes $v.run.spares }} machines; use {{ include "eks-p6e-gb200.divisor"
   (list (add $v.nodes $v.run.spares) (max $v.topology.sliceSize 1)) | int64 }}{{ end }}
+{{ if and $v.topology.sliceSize (gt (int64 $v.run.spares) 0) $f.machine.fabric.computeDomain (ne (mod $v.nodes (max $v.topology.sliceSize 1)) 0) }}
+topology.sliceSize: {{ toJson $v.topology.sliceSize }} does not divide {{ int64 $v.nodes }} machines, and ft_launcher replaces whole slices; use {{ include
+  "eks-p6e-gb200.divisor" (list (int64 $v.nodes) (max $v.topology.sliceSize 1)) | int64 }}, and as many spares{{ end }}
 {{ end }}
 {{ if eq $f.launcher.task "train" }}
 {{ if ne (mod $f.world $f.modelParallel) 0 }}

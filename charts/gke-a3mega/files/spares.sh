@@ -1,7 +1,8 @@
 # After one of these codes no start of the processes can succeed, and watch.py ends their launcher.
 export ENDING_EXITS="FINAL"
 # How machines meet some of which are spares: NVIDIA's launcher starts all processes again when a machine is lost, with a
-# spare in its place. GROUP_RANK keeps ranks in the order of machines; whoever comes late is a spare.
+# spare in its place. GROUP_RANK keeps ranks in the order of machines; whoever comes late is a spare. Who has sent a
+# heartbeat must send others; Megatron-LM's --enable-ft-package sends none, and reports sections.
 meet() {
   local port=$1 name=${2-}
   export GROUP_RANK=$NODE_RANK
@@ -11,6 +12,7 @@ meet() {
     --nnodes="$NNODES:PODS" --nproc-per-node="$GPUS_PER_NODE" --max-restarts=RESTARTS
     --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:$port" --rdzv-id="run$name"
     --rdzv-conf="is_host=$((NODE_RANK == 0))"
+    --ft-rank-heartbeat-timeout="${HANG_SECONDS:-3600}" SEGMENT
   )
 }
 

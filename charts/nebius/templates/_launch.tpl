@@ -4,6 +4,11 @@
 {{- with .Values.run.spares }}
 {{- $final := include "nebius.finalExits" $ | fromJsonArray | join " " }}
 {{- $spares := $.Files.Get "files/spares.sh" | replace "FINAL" $final | replace "PODS" (toString $.Run.pods) }}
+{{- $segment := "" }}
+{{- if and ($.Run.machine.fabric | default dict).computeDomain ($.Values.topology | default dict).sliceSize }}
+{{- $segment = int64 $.Values.topology.sliceSize | printf " --ft-segment=%d" }}
+{{- end }}
+{{- $spares = $spares | replace " SEGMENT" $segment }}
 
 {{ $spares | replace "RESTARTS" (min 3 $.Run.restarts | add . | toString) | trim }}
 {{- end }}
