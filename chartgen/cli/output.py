@@ -86,8 +86,10 @@ def show_answer(schema: str, facts: Any, *, stream: bool = False, secrets: bool 
 
 
 def note(line: str) -> None:
-    """Print a line of progress to stderr."""
-    click.echo(f"{click.style('>', fg='cyan')} {one_line(line)}", err=True)
+    """Print a line of progress to stderr, without the secrets that a cluster's texts may have."""
+    from chartgen.masking import masked
+
+    click.echo(f"{click.style('>', fg='cyan')} {one_line(masked(line))}", err=True)
 
 
 def remark(word: str, text: object, colour: str = "yellow") -> None:

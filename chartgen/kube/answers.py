@@ -15,7 +15,8 @@ LARGEST = 32 * 2**20  # bytes; an object has at most 1.5 MiB (etcd, Documentatio
 _MOST_MARKS = 1_200_000
 _DEEPEST = 100  # levels; no field of the API that chartgen reads is half as deep
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
-_NAME = re.compile(r"(?!\.{1,2}$)[!-$&-.0-~]{1,253}")  # k8s.io/apimachinery, pkg/api/validation/path
+# k8s.io/apimachinery, pkg/api/validation/path; none that kubectl would take for a flag
+_NAME = re.compile(r"(?!-|\.{1,2}$)[!-$&-.0-~]{1,253}")
 _TEXTS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion")
 _MAPS_OF_TEXT = ("labels", "annotations")
 

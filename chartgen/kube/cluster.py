@@ -156,7 +156,7 @@ class Cluster(Transport):
             except ClusterError as error:
                 if error.status == 404:
                     return
-                if error.status != 410 or not error.resume or error.resume in seen:
+                if error.status != 410 or not error.resume or error.resume in seen or len(seen) > _MOST_PAGES:
                     raise
                 # The first page's state is compacted after five minutes; the server offers to continue after the last
                 # object with the current state (k8s.io/apiserver, pkg/storage/continue.go). No object repeats.

@@ -32,6 +32,7 @@ _LONGEST_LINE = 2**20  # bytes; a longer line is split, so that a program's outp
 _PATIENCE = 30.0  # total seconds that a request waits at the server's request
 # Seconds for a whole answer, however slowly its bytes come: the server's own limit (kube-apiserver, --request-timeout).
 _DEADLINE = 60.0
+_WHOLE_LOG = 3600.0  # the same for a log without `follow`, which may have gigabytes
 
 
 class ClusterError(ChartgenError):
@@ -196,7 +197,7 @@ class Transport:
         finally:
             timer.cancel()
         if is_over.is_set():  # without a length, an answer that is cut off looks complete
-            raise self._unreachable(f"no whole answer within {_DEADLINE:.0f} s")
+            raise self._unreachable("no whole answer in time")
 
     def _stream(self, path: str, params: Mapping[str, str], idle: float, streams: Streams) -> Iterator[str]:
         """Yield the lines of an answer as they arrive, until it ends or, if followed, is silent for `idle` seconds.
@@ -209,12 +210,13 @@ class Transport:
         is_followed = params.get("follow") == "true"
         try:
             with ExitStack() as stack:
-                timer = stack.enter_context(self._until(time.monotonic() + _DEADLINE))
+                seconds = _DEADLINE if is_followed or "tailLines" in params else _WHOLE_LOG
+                timer = stack.enter_context(self._until(time.monotonic() + seconds))
                 opened = self._open("GET", path, params=params, timeout=httpx2.Timeout(**limits))
                 reply = stack.enter_context(opened)
                 if not reply.is_success:
                     raise self._refusal("GET", path, reply, self._body("GET", path, reply))
-                if is_followed or "tailLines" not in params:
+                if is_followed:
                     timer.cancel()  # it may go on for as long as the program runs
                 with streams.registered(reply):
                     yield from _lines(reply.iter_bytes())

@@ -69,7 +69,13 @@ def with_notes(notes: dict[str, list[str]]) -> dict[str, str]:
 
 def holder_of(lease: Object) -> str:
     """Return the holder of a Lease; empty without one."""
-    return str(lease["spec"].get("holderIdentity") or "")
+    return str(lease.get("spec", {}).get("holderIdentity") or "")
+
+
+def _duration(lease: Object) -> float:
+    """Return for how many seconds to wait for a sign of life; who writes a Lease cannot stop others for years."""
+    told = lease.get("spec", {}).get("leaseDurationSeconds")
+    return min(told, _LONGEST) if isinstance(told, int) and told > 0 else DURATION
 
 
 def version_of(lease: Object) -> str:
@@ -97,6 +103,7 @@ def _user() -> str:
 _RENEW = 4.0  # seconds between renewals: two may fail
 _SAFE = 10.0  # seconds after a renewal for which the lock is surely valid; client-go's renewDeadline
 _LOOK = 0.25  # seconds between two checks of another holder
+_LONGEST = 60.0  # seconds to wait for one; chartgen writes 15
 
 
 # This clock cannot be set, and on Linux it runs while the machine sleeps, like the clock of the other holder.
@@ -231,7 +238,7 @@ class Lock:
     def _await_death(self, lease: Object) -> None:
         """Wait until a Lease has not changed for its duration; raise as soon as it changes."""
         holder, seen = holder_of(lease), version_of(lease)
-        duration = float(lease["spec"].get("leaseDurationSeconds") or DURATION)
+        duration = _duration(lease)
         self._progress(f"release locked by {holder}; waiting {duration:.0f} s for a sign of life")
         deadline = self._pace.clock() + duration
         while self._pace.clock() < deadline:

@@ -8,7 +8,8 @@ from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object, side_by_side
-from chartgen.kube.workloads import find_runs, find_workers, outcome
+from chartgen.kube.run_kinds import owner_names
+from chartgen.kube.workloads import find_runs, find_workers, outcome, owners
 from chartgen.releases.history import UNFINISHED, RevisionRecord, is_owned, read_records
 from chartgen.releases.lock import read_notes
 
@@ -141,4 +142,5 @@ def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str
         run_of_pod = pod["metadata"]["labels"].get("run", run)
         return run_of_pod in removed or ("deletionTimestamp" in pod["metadata"] and run_of_pod != run)
 
-    return [*filter(must_end, cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release}))]
+    found = cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release})
+    return [pod for pod in found if must_end(pod) and owner_names() & {*owners(pod)}]  # no pod of another tenant

@@ -249,6 +249,14 @@ def test_dead_holder_is_waited_for_as_long_as_its_lease_says(room: Room, year: i
 
 
 @pytest.mark.engines
+def test_a_lease_that_claims_years_is_waited_for_a_minute(room: Room) -> None:
+    room.write("eve@box", "2026-01-01T00:00:00.000000Z", leaseDurationSeconds=2**31 - 1)
+    with room.lock():
+        assert "eve" not in room.holder()
+    assert room.time.seconds < 1061
+
+
+@pytest.mark.engines
 def test_only_one_of_two_takes_a_dead_holders_release(room: Room) -> None:
     """The second one has looked for as long as the first, and writes a moment later."""
     room.write("eve@box", "2026-01-01T00:00:00.000000Z")

@@ -7,17 +7,22 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+import hostileclusters
 import pytest
 from stranger_api import VERSION, Answer, answering
 
-from chartgen.errors import ChartgenError
-from chartgen.kube import POD, Cluster
+from chartgen.errors import ChartgenError, Problem
+from chartgen.kube import JOBSET, POD, Cluster
 from chartgen.kube.answers import body
 from chartgen.kube.connection import connect
+from chartgen.releases.state import pods_before, survey_release
+from chartgen.releases.status.overview import read_releases
+from chartgen.releases.status.readout import read_readout
 
 NESTED = b"[" * 200_000 + b"]" * 200_000
 PODS = "api/v1/pods"
@@ -83,6 +88,7 @@ NOT_AN_API: dict[str, Answer] = {
     "no end": endless,
     "a name that leads elsewhere": pods(pod("../../../secrets")),
     "a name that no address can have": pods(pod("a\ud800")),
+    "a name that kubectl would take for a flag": pods(pod("--server=theirs")),
     "a name without end": pods(pod("a" * 1000)),
     "no namespace": pods({"metadata": {"name": "x"}}),
     "a bomb": packed(gzip.compress(b" " * 2**26, 1)),
@@ -151,6 +157,67 @@ def test_pages_without_end_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with answering(tmp_path, answer) as file, connect(kubeconfig=file) as cluster, pytest.raises(ChartgenError):
         cluster.list(POD)
     assert 20 < len(asked) < 30
+
+
+@pytest.mark.threat(17)
+def test_a_list_that_always_expires_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each refusal named another place to go on from."""
+    monkeypatch.setattr("chartgen.kube.cluster._MOST_PAGES", 20)
+    asked: list[str] = []
+
+    def answer(path: str) -> Answer | None:
+        asked.append(path)
+        expired = json.dumps({"message": "x", "metadata": {"continue": f"{len(asked)}"}}).encode()
+        return refused("410 Gone", expired) if path.startswith(PODS) and len(asked) < 99 else VERSION.get(path)
+
+    with answering(tmp_path, answer) as file, connect(kubeconfig=file) as cluster, pytest.raises(ChartgenError):
+        cluster.list(POD)
+    assert 20 < len(asked) < 30
+
+
+@pytest.mark.threat(17)
+@pytest.mark.parametrize(("limit", "params"), [("_DEADLINE", {"tailLines": "5"}), ("_WHOLE_LOG", {})])
+def test_a_log_that_never_ends_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, params: dict[str, str]
+) -> None:
+    log = f"{PODS.replace('pods', 'namespaces/ml/pods')}/x/log"
+    with connected(tmp_path, {log: trickle(b"HTTP/1.1 200 OK\r\n\r\n")}) as cluster:
+        monkeypatch.setattr(f"chartgen.kube.http.{limit}", 0.6)
+        with pytest.raises(ChartgenError, match="in time"):
+            list(cluster.stream(POD, "x", "ml", subresource="log", params=params, idle=9))
+
+
+@pytest.mark.threat(17)
+def test_a_run_of_another_form_is_one_line_and_leaves_other_releases(tmp_path: Path) -> None:
+    """Python has no year 0, which Go reads."""
+    objects = deepcopy(hostileclusters._cluster())
+    objects[JOBSET.path()][0]["metadata"]["creationTimestamp"] = "0000-01-01T00:00:00Z"
+    texts: dict[str, Answer] = {p: json.dumps(each).encode() for p, each in hostileclusters._paths(objects).items()}
+    problems: list[Problem] = []
+    with connected(tmp_path, texts) as cluster:
+        with pytest.raises(ChartgenError, match="my-run in namespace ml"):
+            read_readout(cluster, "my-run", "ml")
+        found = [each.namespace for each in read_releases(cluster, refused=problems.append)]
+    assert found == ["theirs"]
+    assert "my-run in namespace ml" in str(problems)
+
+
+@pytest.mark.threat(17)
+def test_no_command_waits_for_a_pod_that_only_has_the_labels_of_a_run(tmp_path: Path) -> None:
+    """It waited for as long as the grace period of such a pod, which may be years."""
+    objects = deepcopy(hostileclusters._cluster())
+    for each in objects[POD.path()]:
+        each["metadata"]["labels"]["run"] = "my-run"
+    stranger = deepcopy(objects[POD.path()][0])
+    stranger["metadata"].update(name="stranger", ownerReferences=[])
+    objects[POD.path()].append(stranger)
+    texts: dict[str, Answer] = {p: json.dumps(each).encode() for p, each in hostileclusters._paths(objects).items()}
+    with connected(tmp_path, texts) as cluster:
+        state = survey_release(cluster, "my-run", "ml")
+        found = [
+            each["metadata"]["name"] for each in pods_before(cluster, state, cluster.list(JOBSET, namespace="ml"), "")
+        ]
+    assert found == ["my-run-workers-0", "my-run-workers-1"]
 
 
 @pytest.mark.threat(17)

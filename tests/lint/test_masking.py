@@ -9,6 +9,7 @@ import pytest
 from userlib import chartgen
 
 from chartgen.checks.yaml_pitfalls import pitfalls
+from chartgen.cli.output import note
 from chartgen.helm.yaml import load
 from chartgen.masking import HIDDEN, masked, masked_value
 
@@ -213,3 +214,10 @@ def test_data_are_masked_by_their_keys() -> None:
         "args": ["--db-password", HIDDEN, "--name", "c"],
         "auth": {"rootPassword": HIDDEN, "clientSecret": HIDDEN, "existingSecret": "a-name"},
     }
+
+
+@pytest.mark.threat(12)
+def test_no_line_of_progress_repeats_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    """`wait` printed the message of a failed pod as it was."""
+    note(f"failed: pod x failed: HF_TOKEN={HF}")
+    assert capsys.readouterr().err == f"> failed: pod x failed: HF_TOKEN={HIDDEN}\n"

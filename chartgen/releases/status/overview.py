@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.kube import Cluster, ClusterError
 from chartgen.releases.history import find_latest, read_record, storage_kind
 from chartgen.releases.status.readout import Readout, read_readout
@@ -48,6 +48,10 @@ def read_releases(cluster: Cluster, namespace: str = "", *, refused: Callable[[P
                 text = f"release {record.name} in namespace {record.namespace} cannot be read"
                 missing = error.denied.missing
                 refused(Problem(f"{text}: {missing.message}", hint=missing.hint))
+            except MissingToolError:
+                raise
+            except ChartgenError as error:  # of another tenant's run
+                refused(error.problems[0])
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from chartgen.errors import MissingToolError, Problem
+from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object, side_by_side
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind, run_names
@@ -135,11 +135,16 @@ def read_readout(
     Raises:
         ClusterError: The cluster denies access to Helm's records, the release's own kind of run, or its pods.
         MissingToolError: The cluster does not answer.
+        ChartgenError: An object of the run has content of another form.
     """
     cluster.unread.clear()
     cluster.unreadable.clear()
     namespace = namespace or cluster.namespace
-    readout = _read_brief(cluster, release, namespace) if brief else _read(cluster, release, namespace, record)
+    try:
+        readout = _read_brief(cluster, release, namespace) if brief else _read(cluster, release, namespace, record)
+    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+        text = f"the run of release {release} in namespace {namespace} has content of another form ({error})"
+        raise ChartgenError(Problem(text, hint=f"see `kubectl --namespace {namespace} get all -o yaml`")) from None
     return replace(readout, unread=tuple(cluster.gaps))
 
 
