@@ -89,9 +89,12 @@ _WORDS = (
     r"|dockerconfigjson)"
 )
 _SECRETIVE = re.compile(_WORDS, re.IGNORECASE)
-_PASSWORD_NAME = re.compile(r".*passw(?:or)?d", re.IGNORECASE)
+_PASSWORD_NAME = re.compile(
+    r".*(?:passw(?:or)?d|(?:access|api|auth|bearer|client|refresh|session)[_-]?(?:token|key|secret))", re.IGNORECASE
+)
 _MIXED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+/=_]{16,}|(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z])[\w+/=.~-]{16,}")
 _TYPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[^/<$]{6,}")
+_GIVEN = re.compile(r"(?=.*[0-9A-Z])(?=.*[A-Za-z])[^/<$]{4,}")  # behind a flag, where prose has words such as "or"
 # The keys of secretEnv map to references: a plain text there is the secret itself.
 _SECRET_ENV = re.compile(r"""(secretEnv\.[\w-]+(?:=["']?))((?:\\.|[^,"'{])+)""")
 _SECRET_MAP = re.compile(r"""secretEnv["']?(?:=|: ?)\{[^{}]*\}""")
@@ -107,8 +110,11 @@ def masked(text: str) -> str:
     for pattern in (_QUOTED, _ASSIGNED, _ENTRY):
         text = pattern.sub(_without_secret, text)
     text = _AUTHORIZATION.sub(rf"\1\2{HIDDEN}", _SIGNED.sub(rf"\1{HIDDEN}", text))
-    for pattern in (_WORDY, _FLAG):
-        text = pattern.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)
+    text = _WORDY.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)
+    text = _FLAG.sub(
+        lambda match: match[1] + HIDDEN if _SECRETIVE.fullmatch(match[2]) and _GIVEN.fullmatch(match[3]) else match[0],
+        text,
+    )
     text = PASSWORD.sub(rf"\1{HIDDEN}", text)
     return WANDB_KEY.sub(HIDDEN, text) if WANDB_NAME.search(text) else text
 
@@ -122,7 +128,7 @@ def _looks_like_one(name: str, text: str) -> bool:
 
 def _without_secret(assigned: re.Match[str]) -> str:
     """Return NAME=text with the text masked if the last word of the name indicates a secret."""
-    name = assigned[2][max(assigned[2].rfind("."), assigned[2].rfind("-")) + 1 :].lstrip("0123456789_")
+    name = assigned[2].rpartition(".")[2].replace("-", "_").lstrip("0123456789_")
     return assigned[1] + HIDDEN if names_secret(name, assigned[assigned.lastindex or 0]) else assigned[0]
 
 

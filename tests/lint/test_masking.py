@@ -136,6 +136,11 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_X
 MIXED = "aB3dE5gH7jK9mN1pQ3sT5vW7"
 # texts of tools and people, and the part of each that is secret
 SHOWN = {
+    "--password SWORDFISH": "SWORDFISH",
+    "--api-key s3cr3t-Value9": "Value9",
+    "--api-key=SWORDFISH": "SWORDFISH",
+    "access_token: s3cr3tValue9": "Value9",
+    '{"client_secret": "s3cr3tValue9"}': "Value9",
     f"error: {JWT} was rejected": "eyJzdWIi",
     f"https://x.blob.core.windows.net/c/f?sv=2024-11-04&sig={MIXED}%3D&se=2026": MIXED,
     f"https://storage.googleapis.com/b/o?X-Goog-Algorithm=A&X-Goog-Signature={'0a1b' * 20}": "0a1b",
