@@ -415,6 +415,8 @@ def test_a_lock_of_another_tenant_keeps_no_run(image: Image) -> None:
     lock.unlink()
     assert start(image, rendered()).returncode == 0
     assert lock.stat().st_mode & 0o077 == 0, "nobody else can open it, and so lock it"
+    lock.chmod(0o644)  # as a hard link of another file of this user
+    assert start(image, rendered()).returncode == 1
 
 
 @pytest.mark.parametrize("broken", ["missing", "empty"])

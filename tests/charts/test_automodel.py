@@ -216,6 +216,37 @@ def test_an_interrupted_save_is_moved_away(
     assert moved == set(folders) - left
 
 
+@pytest.mark.threat(19)
+@pytest.mark.parametrize("kind", ["pipe", "folder", "large", "digits", "command"])
+def test_what_another_tenant_left_beside_the_checkpoints_is_not_followed(kind: str, tmp_path: Path) -> None:
+    checkpoints, others = tmp_path / "checkpoints", tmp_path / "others"
+    (checkpoints / "epoch_0_step_9").mkdir(parents=True)
+    (others / "epoch_0_step_9/theirs").mkdir(parents=True)
+    (checkpoints / "unfinished").symlink_to(others)
+    (checkpoints / "epoch_0_step_8").mkdir()
+    (checkpoints / "epoch_0_step_8/config.yaml").touch()
+    latest = checkpoints / "LATEST.txt"
+    if kind == "pipe":
+        os.mkfifo(latest)
+    elif kind == "folder":
+        latest.mkdir()
+    elif kind == "large":
+        latest.touch()
+        os.truncate(latest, 10 << 30)
+    elif kind == "digits":
+        latest.write_text("epoch_0_step_" + "9" * 5000)
+    else:
+        (checkpoints / "LATEST").symlink_to("epoch_0_step_a[$(touch ran)]")
+    before, _, _ = one("ConfigMap", run(*BASE, SAVES))["data"]["rank.sh"].partition("\nexec ")
+    variables = {**os.environ, "RANK": "0", "LOCAL_RANK": "0", "CHARTGEN_PROCESSES": str(tmp_path)}
+    argv = ["bash", "-c", f"ulimit -v 1000000\n{before}"]
+    variables["CHECKPOINT_DIRECTORY"] = str(checkpoints)
+    subprocess.run(argv, env=variables, cwd=tmp_path, check=True, timeout=20)
+    assert [*others.rglob("theirs")]
+    assert [each.name for each in checkpoints.glob("unfinished/*")] == ["epoch_0_step_9"]
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.fixture(params=("0.5", "0.6", "0.7"))
 def program(request: pytest.FixtureRequest) -> Path:
     """The folder of a genuine release."""

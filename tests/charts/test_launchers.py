@@ -507,6 +507,21 @@ def test_trials_have_seeds_and_slurm_variables(machine: Machine) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.threat(19)
+def test_a_trial_writes_through_nothing_that_another_tenant_left(machine: Machine) -> None:
+    found, _ = lora(machine, PRINTS)
+    outputs, victim = Path(f"{machine.folder}{env(found)['RUN_DIRECTORY']}"), machine.folder / "victim"
+    outputs.mkdir(parents=True)
+    victim.write_text("theirs")
+    os.mkfifo(outputs / "result_0.txt")
+    (outputs / "result_1.txt").symlink_to(victim)
+    (outputs / "compliance_0.out").symlink_to(victim)
+    code, log = machine.finish(found)
+    assert code == 0, log
+    assert victim.read_text() == "theirs"
+    assert not (outputs / "compliance_0.out").is_symlink()
+
+
 def test_the_first_trial_that_fails_ends_the_run(machine: Machine) -> None:
     found, record = lora(machine, PRINTS + "if os.environ.get('SEED') == '8': sys.exit(5)\n")
     code, log = machine.finish(found)

@@ -269,6 +269,16 @@ def verdicts(
     return program.verdict(record, list(floors))
 
 
+@pytest.mark.threat(19)
+def test_the_record_replaces_what_another_tenant_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, victim = tmp_path / "nccl-test.jsonl", tmp_path / "victim"
+    victim.write_text("theirs")
+    record.symlink_to(victim)
+    verdicts(tmp_path, monkeypatch, [row("all_reduce", 1, 1.0)])
+    assert victim.read_text() == "theirs"
+    assert record.read_text().count("\n") == 1
+
+
 def row(operation: str, size: int, busbw: float, *, wrong: int = 0) -> table.BandwidthRow:
     """A row of which only these count."""
     return table.BandwidthRow(operation, size, size // 4, "float", "sum", "in", 1.0, busbw, busbw, wrong)

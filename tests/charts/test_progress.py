@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -99,6 +100,29 @@ def test_what_another_tenant_left_neither_delays_a_start_nor_gets_its_record(
     record.symlink_to(victim)
     assert attempt(1) == 1
     assert victim.read_text() == "theirs"
+    record.unlink()
+    with record.open("w") as file:
+        file.truncate(10 << 30)
+        file.write("0" * (1 << 20))
+    assert [attempt(number) for number in (1, 3)] == [1, 93], "it is not read"
+
+
+@pytest.mark.threat(19)
+@pytest.mark.parametrize("name", ["own", "checkpoints"])
+def test_no_link_of_another_tenant_leads_out_of_the_storage(
+    name: str, attempt: Callable[[int], int], tmp_path: Path
+) -> None:
+    assert attempt(0) == 1
+    (checkpoints,), (record,) = tmp_path.rglob("checkpoints"), tmp_path.rglob("starts")
+    linked = record.parent if name == "own" else checkpoints
+    linked.rename(linked.with_name("inside"))
+    linked.symlink_to("inside")
+    assert attempt(1) == 1, "within the storage it may lead where its owner likes"
+    linked.unlink()
+    with TemporaryDirectory(dir=Path.home()) as others:
+        linked.symlink_to(others)
+        assert attempt(2) == 78
+        assert not [*Path(others).iterdir()]
 
 
 def test_few_restarts_are_counted_by_the_controller_alone(tmp_path: Path) -> None:

@@ -25,3 +25,15 @@ source_profile() {
 <% if kind.rank_label %>
 : "${NODE_RANK:?is the number of this pod, from its label}"
 <% endif %>
+
+# Others may write to the storage of the outputs: no link there leads what this machine writes elsewhere.
+if [[ -n ${RUN_DIRECTORY-} ]] && mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null; then
+  outputs=${RUN_DIRECTORY#/} # its first folder is where the storage is mounted
+  outputs=$(cd "/${outputs%%/*}" && pwd -P)
+  for path in "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"; do
+    if [[ $(cd "$path" && pwd -P) != "$outputs"/* ]]; then
+      echo "chartgen: $path leads out of $outputs by a link; remove it" >&2
+      exit 78
+    fi
+  done
+fi
