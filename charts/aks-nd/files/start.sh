@@ -23,3 +23,14 @@ source_profile() {
 }
 
 : "${NODE_RANK:?is the number of this pod, from its label}"
+
+# Others may write to the storage of the outputs: no link there leads what this machine writes elsewhere.
+if [[ ${RUN_DIRECTORY-} == */outputs/* ]] && mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null; then
+  outputs=$(cd "${RUN_DIRECTORY%%/outputs/*}/outputs" && pwd -P)
+  for path in "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"; do
+    if [[ $(cd "$path" && pwd -P) != "$outputs"/* ]]; then
+      echo "chartgen: $path leads out of $outputs by a link; remove it" >&2
+      exit 1
+    fi
+  done
+fi

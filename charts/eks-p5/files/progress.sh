@@ -3,12 +3,11 @@
 if ((${RANK-$NODE_RANK} == 0)); then
   attempt=${RESTART_ATTEMPT:-${MPI_ATTEMPT:-${TORCHELASTIC_RESTART_COUNT:-0}}}
   starts=$RUN_DIRECTORY/starts
-  mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null || true
-  # Others may write to this storage: a pipe or a device would keep cat and grep for ever, a link leads elsewhere.
+  # Others may write to this storage: a pipe, a device or a long line would keep cat and grep, a link leads elsewhere.
   content=(find . -maxdepth 1 -type f -name 'latest*' -size -9 -exec cat '{}' +)
   saved=$({ cd "$CHECKPOINT_DIRECTORY" && { find . -maxdepth 2; "${content[@]}"; } | sort; } 2>/dev/null | cksum || true)
   same=$((attempt + 1))
-  if [[ -L $starts || (-e $starts && ! -f $starts) ]]; then
+  if [[ (-L $starts || -e $starts) && -z $(find "$starts" -maxdepth 0 -type f -size -2048) ]]; then
     :
   elif grep -q "^$attempt " "$starts" 2>/dev/null || echo "$attempt $saved" 2>/dev/null >>"$starts"; then
     same=$(grep -c " $saved\$" "$starts" || true)

@@ -38,8 +38,8 @@ stage() {
 # for ever, and so would another user who may open the file.
 staging=/scratch/.staging-$(id -u)
 no_links "$staging"
-if [[ -e $staging && ! (-f $staging && -O $staging) ]]; then
-  echo "chartgen: data.stage: $staging is not a file of this user; remove it" >&2
+if [[ -e $staging && ! (-f $staging && -O $staging && $(stat -c %a "$staging") == *00) ]]; then
+  echo "chartgen: data.stage: $staging is not a file of this user alone; remove it" >&2
   exit 1
 fi
 (umask 077 && : >>"$staging")

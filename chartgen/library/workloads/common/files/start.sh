@@ -27,13 +27,12 @@ source_profile() {
 <% endif %>
 
 # Others may write to the storage of the outputs: no link there leads what this machine writes elsewhere.
-if [[ -n ${RUN_DIRECTORY-} ]] && mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null; then
-  outputs=${RUN_DIRECTORY#/} # its first folder is where the storage is mounted
-  outputs=$(cd "/${outputs%%/*}" && pwd -P)
+if [[ ${RUN_DIRECTORY-} == */outputs/* ]] && mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null; then
+  outputs=$(cd "${RUN_DIRECTORY%%/outputs/*}/outputs" && pwd -P)
   for path in "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"; do
     if [[ $(cd "$path" && pwd -P) != "$outputs"/* ]]; then
       echo "chartgen: $path leads out of $outputs by a link; remove it" >&2
-      exit 78
+      exit 1
     fi
   done
 fi

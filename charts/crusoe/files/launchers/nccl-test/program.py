@@ -77,6 +77,7 @@ class MeasurementFile:
     def __init__(self) -> None:
         self.rows: list[BandwidthRow] = []
         self._path = Path(os.environ["RUN_DIRECTORY"]) / "nccl-test.jsonl"
+        self._path.unlink(missing_ok=True)  # a link or a pipe of another user
         self._path.write_text("", encoding="utf-8")
 
     def note(self, facts: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ if [[ -z ${TRIAL_NUMBER-} ]]; then
     # MLPerf's own name of the log.
     result=$RUN_DIRECTORY/result_$trial.txt
     if ((NODE_RANK)); then result=$RUN_DIRECTORY/trial_$trial.node_$NODE_RANK.txt; fi
+    rm -f "$result" "$RUN_DIRECTORY/compliance_$trial.out" # a link or a pipe of another user
     status=0
     run_trial "$trial" "$result" "$@" || status=$?
     if ((status)); then
