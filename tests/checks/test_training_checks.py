@@ -239,4 +239,5 @@ def test_only_what_stops_a_run_is_an_error() -> None:
         "checkpoints-and-mlflow",
         "wandb-has-a-key",
         "network-of-ray",
+        "racks-of-spares",
     }

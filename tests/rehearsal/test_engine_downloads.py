@@ -22,6 +22,7 @@ import pytest
 from userlib import chartgen
 
 from chartgen.cli import options
+from chartgen.composer.presets import VALUES
 from chartgen.errors import MissingToolError, Problem, UsageError
 from chartgen.rehearsal import engine_download, engines
 from chartgen.rehearsal.engine_download import address, download
@@ -372,7 +373,7 @@ def test_nothing_is_built_without_agreement(mirror: Files, monkeypatch: pytest.M
     assert asked == [["own"]]  # once, after the downloads
 
 
-TARGET = ["gke-a3mega", "--preset", "gpt3-5b"]
+TARGET = ["gke-a3mega", "--preset", "gpt3-5b", "-f", str(VALUES / "site.gke-a3mega.example.yaml")]
 
 
 @pytest.mark.parametrize("command", [["rehearse", *TARGET], ["sandbox", "up", *TARGET], ["engines", "get", "helm"]])
