@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ def weights(root: Path, step: int) -> dict[str, Any]:
     import torch  # type: ignore[import-not-found]
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # type: ignore[import-not-found]
 
+    sys.path.append(str(megatron().parent))  # a checkpoint has objects of its classes
     (folder,) = root.rglob(f"iter_{step:07}")
     dcp_to_torch_save(folder, root / "whole.pt")
     return _tensors(torch.load(root / "whole.pt", weights_only=False), "")

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,45 @@ def test_dumps_that_torch_wrote(cause: str, rank: int) -> None:
     """Of torch 2.11 with gloo, three ranks (2026-11-24); torchfrtrace itself ends with a KeyError on them."""
     found = explain_files([DUMPS / cause])
     assert (found.cause, found.rank, found.collective) == (cause, rank, "all_reduce 4 of group 0")
+
+
+SIXTH = "all_reduce 6 of group 0 (default_pg)"
+OF_NCCL = {
+    "not-joined": ("not-joined", 2, SIXTH),
+    "diverged": ("diverged", 1, SIXTH),
+    "other-size": ("diverged", 3, SIXTH),
+    "subgroup": ("not-joined", 3, SIXTH),
+    "killed": ("not-joined", 1, SIXTH),
+    "deadlock": ("deadlock", 0, "all_reduce 6 of group 1 (undefined)"),
+    "p2p": ("not-joined", 1, SIXTH),
+}
+
+
+@pytest.mark.parametrize("case", list(OF_NCCL))
+def test_dumps_that_torch_wrote_of_nccl(case: str) -> None:
+    """Of torch 2.11 on four H200 (2026-11-27, `tests/gpu/flight_recorder.py`): the rank that the program lets differ.
+
+    Its torchfrtrace names the same rank, one of several (p2p: 0 and 1), or none (killed: its dump is missing).
+    """
+    found = explain_files([DUMPS / f"nccl-{case}"])
+    assert (found.cause, found.rank, found.collective) == OF_NCCL[case]
+
+
+def test_other_sizes_are_said() -> None:
+    lines = [each.text for each in explain_files([DUMPS / "nccl-other-size"]).evidence]
+    assert lines == [f"{SIXTH}; rank 3 called it with other sizes than rank 0"]
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [("01", ("not-joined", 1)), ("0", ("not-joined", 1))])
+def test_a_message_that_does_not_come_blames_who_should_send_it(
+    ranks: str, expected: tuple[str, int], tmp_path: Path
+) -> None:
+    """Where no rank reached another collective, as in a pipeline."""
+    for rank in ranks:
+        shutil.copy(DUMPS / f"nccl-p2p/nccl_trace_rank_{rank}", tmp_path)
+    found = explain_files([tmp_path])
+    assert (found.cause, found.rank) == expected
+    assert found.collective == "recv 0<-1 of group 0 (default_pg)"
 
 
 class _Bomb:

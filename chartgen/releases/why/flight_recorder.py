@@ -31,6 +31,8 @@ _VALUES: dict[str, Callable[[], Any]] = {
 }
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _IGNORED = {"PROTO", "FRAME"}
+# What torch calls a message between two ranks of a group (ProcessGroupNCCL.cpp, torch 2.11).
+_MESSAGE = re.compile(r"(?:send \d+->|recv \d+<-)(\d{1,7})$")
 # Sizes are equal on all ranks for these alone.
 _EVEN = re.compile(r"all_?reduce|broadcast|_all_gather_base|_reduce_scatter_base", re.IGNORECASE)
 
@@ -152,20 +154,47 @@ def find_stuck(dumps: Mapping[int, dict[str, Any]], places: Mapping[int, str]) -
     found = {
         name: stuck
         for name, calls in groups.items()
-        if (stuck := _of_group(calls, _members(dumps, name), set(dumps), names[name]))
+        if (stuck := _of_group(calls, {*_members(dumps, name)}, set(dumps), names[name]))
     }
     waiting = {
         name: {rank for rank, each in calls.items() if any(not call.done for call in each.values())}
         for name, calls in groups.items()
     }
     ordered = sorted(found.items(), key=lambda item: _order(item[0], item[1], waiting))
-    if not ordered:
+    messages = dict(_messages(dumps))
+    if ordered:
+        name, stuck = ordered[0]
+        if stuck.kind == "not-joined" and _waits_elsewhere(name, stuck, waiting):
+            stuck = replace(stuck, kind="deadlock")
+        late = tuple(rank for rank in stuck.ranks if rank not in messages)
+        stuck = replace(stuck, ranks=late or stuck.ranks)
+        witnesses = (*stuck.ranks, *sorted(waiting[name]))
+    elif messages:
+        awaited = {peer for peer, _ in messages.values()}
+        kind, ranks = ("not-joined", awaited - set(messages)) if awaited - set(messages) else ("deadlock", awaited)
+        stuck = Stuck(kind, min(text for peer, text in messages.values() if peer in ranks), tuple(sorted(ranks)))
+        witnesses = (*stuck.ranks, *sorted(messages))
+    else:
         return None
-    name, stuck = ordered[0]
-    if stuck.kind == "not-joined" and _waits_elsewhere(name, stuck, waiting):
-        stuck = Stuck("deadlock", stuck.collective, stuck.ranks)
-    shown = next((rank for rank in (*stuck.ranks, *sorted(waiting[name])) if rank in places), None)
-    return Stuck(stuck.kind, stuck.collective, stuck.ranks, stuck.others, places[shown] if shown is not None else "")
+    return replace(stuck, place=next((places[rank] for rank in witnesses if rank in places), ""))
+
+
+def _messages(dumps: Mapping[int, dict[str, Any]]) -> Iterator[tuple[int, tuple[int, str]]]:
+    """Yield each rank whose newest call is a message that did not end in time, with the rank it waits for and the call.
+
+    NCCL's are marked as completed when the watchdog gives up (torch 2.11).
+    """
+    for rank, dump in dumps.items():
+        entry = dump["entries"][-1] if dump["entries"] and isinstance(dump["entries"][-1], dict) else {}
+        text = _word(entry.get("profiling_name")).partition(":")[2]
+        began, ended, limit = (
+            found if isinstance(found := entry.get(key), int) else 0
+            for key in ("time_created_ns", "time_discovered_completed_ns", "timeout_ms")
+        )
+        name, members = _group_of(entry), _members(dumps, _group_of(entry))
+        match = _MESSAGE.match(text) if entry.get("is_p2p") else None
+        if match and int(match[1]) < len(members) and (not ended or ended - began >= limit * 1_000_000):
+            yield rank, (members[int(match[1])], f"{text} of group {_described(dumps, name)}")
 
 
 def _order(name: str, stuck: Stuck, waiting: Mapping[str, set[int]]) -> tuple[int, str]:
@@ -187,13 +216,17 @@ def _groups(dumps: Mapping[int, dict[str, Any]]) -> dict[str, dict[int, dict[int
         for entry in dump["entries"]:
             if not isinstance(entry, dict) or entry.get("is_p2p"):
                 continue
-            name = _word((_listed(entry.get("process_group")) or [entry.get("pg_id")])[0])
+            name = _group_of(entry)
             number = found if isinstance(found := entry.get("collective_seq_id"), int) else 0
             sizes = tuple(_sizes(entry.get(key)) for key in ("input_sizes", "output_sizes"))
             operation = _word(entry.get("profiling_name")).partition(":")[2]
             call = _Call(operation, sizes, entry.get("state") == "completed")
             groups.setdefault(name, {}).setdefault(rank, {})[number] = call
     return {name: _with_states(calls) for name, calls in groups.items()}
+
+
+def _group_of(entry: Mapping[str, Any]) -> str:
+    return _word((_listed(entry.get("process_group")) or [entry.get("pg_id")])[0])
 
 
 def _with_states(calls: dict[int, dict[int, _Call]]) -> dict[int, dict[int, _Call]]:
@@ -207,10 +240,10 @@ def _with_states(calls: dict[int, dict[int, _Call]]) -> dict[int, dict[int, _Cal
     }
 
 
-def _members(dumps: Mapping[int, dict[str, Any]], name: str) -> set[int]:
-    """Return the ranks of a group."""
+def _members(dumps: Mapping[int, dict[str, Any]], name: str) -> list[int]:
+    """Return the ranks of a group, in its order."""
     texts = (_word(config.get("ranks"), 1_000_000) for config in _configs(dumps, name))
-    return {int(number) for text in texts for number in re.findall(r"\b\d{1,7}\b", text)}
+    return [*dict.fromkeys(int(number) for text in texts for number in re.findall(r"\b\d{1,7}\b", text))]
 
 
 def _described(dumps: Mapping[int, dict[str, Any]], name: str) -> str:
@@ -240,7 +273,11 @@ def _of_group(calls: Mapping[int, Mapping[int, _Call]], members: set[int], dumpe
         what = f"{common.operation} {number} of group {name}"
         if len(kinds) > 1:
             odd = min(kinds.values(), key=lambda each: (len(each), -each[0]))
-            return Stuck("diverged", what, tuple(sorted(odd)), made[odd[0]].operation)
+            other = made[odd[0]].operation
+            others = (
+                f"it with other sizes than rank {kinds[common.signature][0]}" if other == common.operation else other
+            )
+            return Stuck("diverged", what, tuple(sorted(odd)), others)
         if all(call.done for call in made.values()):
             continue
         if missing := ranks - set(made):
