@@ -31,7 +31,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 distributed.init_process_group("gloo")
-rank, file = distributed.get_rank(), Path(os.environ["CHECKPOINT_DIRECTORY"], "step")
+rank, file = distributed.get_rank(), Path(os.environ["SHARED_FOLDER"], "step")
 step = int(file.read_text()) if file.exists() else 0
 print(f"rank {rank} of {distributed.get_world_size()} starts at step {step}", flush=True)
 while step < 300:
@@ -168,7 +168,7 @@ def cluster(folder: Path, found: Objects, names: tuple[str, ...]) -> Cluster:
         machine.variables |= {
             "CUDA_VISIBLE_DEVICES": "",
             "GLOO_SOCKET_IFNAME": "lo",
-            "CHECKPOINT_DIRECTORY": str(folder),
+            "SHARED_FOLDER": str(folder),
         }
     return machines
 
@@ -249,7 +249,7 @@ from pathlib import Path
 from nvidia_resiliency_ext.fault_tolerance import RankMonitorClient
 client = RankMonitorClient()
 client.init_workload_monitoring()
-once = Path(os.environ["CHECKPOINT_DIRECTORY"], "hung")
+once = Path(os.environ["SHARED_FOLDER"], "hung")
 print(f"rank {os.environ['RANK']} begins", flush=True)
 for beat in range(20):
     client.send_heartbeat()
