@@ -268,9 +268,7 @@ def test_a_black_box_says_when_the_last_step_was_and_what_the_network_was(tmp_pa
     assert watch(tmp_path, own, HANG_SECONDS="60").returncode == 7
     (box,) = tmp_path.rglob("rank-*.log")
     (line,) = [each for each in box.read_text().splitlines() if each.startswith("blackbox: ")]
-    match = re.search(r"ran (\d+) s, (\d+) s of them since its last step", line)
-    assert match
-    assert int(match[1]) >= int(match[2]) + 2 >= 3
+    assert re.search(r"; [1-9]\d* s after its last step; ", line)
     assert "transport: RDMA as promised, 8 adapters" in line
     assert explain_files([box]).cause != "network-contract"
 
