@@ -71,7 +71,8 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
     """
     decision = _with_layout(chart, values, before)
     data = decision.values.data
-    left = [key for key in _LEFT_OUT if value_at(data, key) is None] if value_at(data, "checkpoint.enabled") else []
+    own = {key: value_at(data, key) for key in _LEFT_OUT if value_at(data, "checkpoint.enabled")}
+    left = [key for key, value in own.items() if value is None or _of_preset(values, key)]
     fits = left and (decision.job or not check_values(chart, decision.values))
     job = decision.job or job_of(chart, decision.values) if fits else None
     if job is None:
@@ -82,6 +83,8 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
     else:
         chosen = {key: _LEFT_OUT[key](job) for key in left}
         change = {key: number for key, number in chosen.items() if number not in (None, value_at(job.values, key))}
+        # a preset's number is for the machines of its source
+        change = {key: number for key, number in change.items() if own[key] is None or number < own[key]}
     values = replace(decision.values, data=nested_values(change, data))
     return replace(decision, values=values, job=changed(job, change), saving=change)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -259,6 +260,17 @@ def test_a_final_exit_code_ends_the_launcher_and_the_code_of_an_earlier_start_do
     done = subprocess.run([sys.executable, "-c", launcher], env={**os.environ, **more}, check=False, timeout=50)
     assert done.returncode == (-signal.SIGTERM if ends else 0)
     assert (tmp_path / "processes.code").read_text() == str(code)
+
+
+def test_a_black_box_says_when_the_last_step_was_and_what_the_network_was(tmp_path: Path) -> None:
+    (tmp_path / "ranks.network").write_text("transport: RDMA as promised, 8 adapters\n")
+    own = "import time; time.sleep(2); print('step: 7', flush=True); time.sleep(1); exit(7)"
+    assert watch(tmp_path, own, HANG_SECONDS="60").returncode == 7
+    (box,) = tmp_path.rglob("rank-*.log")
+    (line,) = [each for each in box.read_text().splitlines() if each.startswith("blackbox: ")]
+    assert re.search(r"; [1-9]\d* s after its last step; ", line)
+    assert "transport: RDMA as promised, 8 adapters" in line
+    assert explain_files([box]).cause != "network-contract"
 
 
 def test_a_black_box_is_small(tmp_path: Path) -> None:

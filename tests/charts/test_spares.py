@@ -31,7 +31,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 distributed.init_process_group("gloo")
-rank, file = distributed.get_rank(), Path(os.environ["SHARED_FOLDER"], "step")
+rank, file = distributed.get_rank(), Path(os.environ["CHECKPOINT_DIRECTORY"], "step")
 step = int(file.read_text()) if file.exists() else 0
 print(f"rank {rank} of {distributed.get_world_size()} starts at step {step}", flush=True)
 while step < 300:
@@ -168,7 +168,8 @@ def cluster(folder: Path, found: Objects, names: tuple[str, ...]) -> Cluster:
         machine.variables |= {
             "CUDA_VISIBLE_DEVICES": "",
             "GLOO_SOCKET_IFNAME": "lo",
-            "SHARED_FOLDER": str(folder),
+            "RUN_DIRECTORY": str(folder),
+            "CHECKPOINT_DIRECTORY": str(folder),
         }
     return machines
 
@@ -249,7 +250,7 @@ from pathlib import Path
 from nvidia_resiliency_ext.fault_tolerance import RankMonitorClient
 client = RankMonitorClient()
 client.init_workload_monitoring()
-once = Path(os.environ["SHARED_FOLDER"], "hung")
+once = Path(os.environ["CHECKPOINT_DIRECTORY"], "hung")
 print(f"rank {os.environ['RANK']} begins", flush=True)
 for beat in range(20):
     client.send_heartbeat()
@@ -274,6 +275,46 @@ def test_a_program_without_heartbeats_starts_again(run: Cluster) -> None:
     assert codes == [0, 0, 0], logs
     assert sum("Did not get subsequent heartbeat" in log for log in logs) == 1, logs
     assert sorted(re.findall(r"rank \d begins", "".join(logs))) == ["rank 0 begins"] * 2 + ["rank 1 begins"] * 2
+
+
+SECTIONS = """\
+import os, time
+from pathlib import Path
+from nvidia_resiliency_ext.fault_tolerance import RankMonitorClient
+client, folder = RankMonitorClient(), Path(os.environ["CHECKPOINT_DIRECTORY"])
+client.init_workload_monitoring()
+print(f"rank {os.environ['RANK']} begins", flush=True)
+if os.environ["RANK"] == "1":
+    for section in ("setup", "step", "checkpointing", ""):
+        if section:
+            client.start_section(section)
+        if not (once := folder / f"hung-{section}").exists():
+            once.touch()
+            time.sleep(1000)
+        if section:
+            client.end_section(section)
+    (folder / "done").touch()
+while not (folder / "done").exists():
+    time.sleep(0.1)
+client.shutdown_workload_monitoring()
+"""
+
+
+@pytest.mark.full
+def test_a_program_that_hangs_in_a_section_or_between_them_starts_again(run: Cluster) -> None:
+    """Sections are those of Megatron-LM's ft_integration.py; the watch awaits no step of this program."""
+    for machine in run.machines:
+        (machine.folder / "image/opt/trainer.py").write_text(SECTIONS)
+        machine.variables |= {"HANG_SECONDS": "4", "FIRST_STEP_SECONDS": "4"}
+    with run as machines:
+        machines.start()
+        codes, logs = machines.finish(400)
+    assert codes == [0, 0, 0], logs
+    seen = re.findall(r"\[Cycle (\d)\] (Section '\w+'|Was out of section)", "".join(logs))
+    assert {int(cycle): what for cycle, what in seen} == {
+        0: "Section 'setup'", 1: "Section 'step'", 2: "Section 'checkpointing'", 3: "Was out of section",
+    }  # fmt: skip
+    assert len(re.findall(r"rank 1 begins", "".join(logs))) == 5
 
 
 @pytest.mark.full

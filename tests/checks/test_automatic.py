@@ -138,6 +138,16 @@ def test_what_the_user_sets_or_no_estimate_covers_stays() -> None:
     assert saving("gke-a4", *own) == {}
 
 
+def test_the_interval_of_a_preset_is_shortened_where_more_machines_fail_more_often() -> None:
+    def found(nodes: int, *sets: str) -> object:
+        more = (*SAVES, f"nodes={nodes}", "batch.global=8/gpu", "parallelism=auto", *sets)
+        return decided("megatron-gpt-310.1b", "gke-a4", *more).saving.get(INTERVAL)
+
+    assert found(16) is None
+    assert 1 <= int(str(found(1024))) < 50
+    assert found(1024, "checkpoint.interval=100") is None
+
+
 def test_a_large_state_gets_the_time_to_be_saved() -> None:
     found = decided("megatron-gpt-145.6b", "gke-a4", "nodes=8", "storage.outputs.from=pvc://results", "run.again=a")
     assert set(found.saving) == {GRACE}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from simulate_runs import JOBS, SimulatedJob, compare
+from simulate_runs import JOBS, SimulatedJob, compare, jobs_of_presets
 
 from chartgen.checks.training import best_interval, rounded_steps
 
@@ -12,6 +12,14 @@ from chartgen.checks.training import best_interval, rounded_steps
 def test_chosen_settings_keep_98_percent_of_the_goodput_of_the_best_fixed_ones(job: SimulatedJob) -> None:
     chosen, best, *_ = compare(job, 10, seed=1)
     assert chosen >= 0.98 * best
+
+
+@pytest.mark.full
+def test_those_of_every_preset_on_three_sizes_do_nearly_so() -> None:
+    """In 10,000 runs all reach 98 % but one, whose save of two minutes asks for more than an hour between two."""
+    found = {job.name: compare(job, 50, seed=1) for job in jobs_of_presets()}
+    assert len(found) > 50
+    assert {name: each for name, each in found.items() if each[0] < 0.975 * each[1]} == {}
 
 
 @pytest.mark.parametrize(
