@@ -203,6 +203,44 @@ def test_a_listing_that_never_ends(site: Site, machine: Machine) -> None:
     assert len(site.asked) < 4
 
 
+@pytest.mark.threat(6)
+def test_pages_that_are_always_others_end(site: Site, machine: Machine) -> None:
+    """Each page named another one, for as long as the server liked."""
+
+    def page(handler: BaseHTTPRequestHandler) -> None:
+        following = f"/api/models/o/n/tree/main?cursor={len(site.asked)}"
+        answer(handler, 200, b"[]", Link=f'<{following}>; rel="next"')
+
+    site.instead["/api/models/o/n/tree/main"] = [page] * 5_000
+    found = download("checkpoint.source=hf://o/n,checkpoint.from=/data/model")
+    code, log = machine.finish(found, {"HF_ENDPOINT": site.address})
+    assert code == 1
+    assert "do not end" in log
+    assert 1_000 < len(site.asked) < 5_000
+
+
+@pytest.mark.parametrize("page", [b"{}", b'{"items": []}', b'{"items": [{"name": "data/", "size": "0"}]}'])
+def test_a_listing_without_a_file_is_a_failure(page: bytes, site: Site, machine: Machine) -> None:
+    """A path that is wrong in one letter ended well, with nothing fetched."""
+    site.files["/storage/v1/b/public/o"] = page
+    code, log = machine.finish(download("data.source=gs://public/data/"), {"STORAGE_EMULATOR_HOST": site.address})
+    assert code == 1
+    assert "gs://public/data/: there is no file" in log
+
+
+@pytest.mark.threat(6)
+@pytest.mark.parametrize("source", ["hf://o/n", "hf://o/n/a"])
+@pytest.mark.parametrize("end", ["\nHF_HOME=x", "\u200b", "\rx"])
+def test_a_token_that_no_request_can_have_is_not_shown(source: str, end: str, site: Site, machine: Machine) -> None:
+    """Python's error quotes the header that it refuses."""
+    hub(site, "", "o/n", "main", {"a": b"1"})
+    found = download(f"checkpoint.source={source},checkpoint.from=/data/model")
+    code, log = machine.finish(found, {"HF_ENDPOINT": site.address, "HF_TOKEN": TOKEN + end})
+    assert code == 1
+    assert "HF_TOKEN" in log
+    assert TOKEN not in log
+
+
 def pages(site: Site, following: str) -> None:
     """Put the first page of a repository on the server; what follows is said to be elsewhere."""
     first = json.dumps([{"type": "file", "path": "a", "size": 1}]).encode()

@@ -321,14 +321,25 @@ def test_plain_helm_refuses_the_volumes_that_check_refuses() -> None:
     assert 0 < len(found) < len(volumes)
 
 
+# Labels by which controllers find their pods, and annotations that end a confinement or mount a device.
+SET_BY_OTHERS = (
+    *("run", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart", "pod-template-hash"),
+    *("job-name", "controller-uid", "batch.kubernetes.io/job-name", "jobset.sigs.k8s.io/jobset-name"),
+    *("kueue.x-k8s.io/queue-name", "training.kubeflow.org/replica-index", "ray.io/cluster", "volcano.sh/task-index"),
+    *("kubectl.kubernetes.io/default-container", "devices.gke.io/container.train"),
+    *("container.apparmor.security.beta.kubernetes.io/train", "seccomp.security.alpha.kubernetes.io/pod"),
+)
+
+
 @pytest.mark.threat(20)
 @pytest.mark.helm
-def test_plain_helm_refuses_labels_that_the_chart_sets() -> None:
+@pytest.mark.parametrize("key", ["podLabels", "podAnnotations"])
+def test_plain_helm_refuses_names_that_the_chart_or_a_controller_sets(key: str) -> None:
     chart = compose(load_target("gke-a3mega"))
-    for key, name in (("podLabels", "run"), ("podLabels", "app.kubernetes.io/instance"),
-                      ("podAnnotations", "kubectl.kubernetes.io/default-container")):  # fmt: skip
-        with pytest.raises(ChartgenError, match=name):
+    for name in SET_BY_OTHERS:
+        with pytest.raises(ChartgenError, match=re.escape(name)):
             render(chart, "a", "b", {key: {name: "other"}})
-        assert [each.rule for each in check(chart, load_values(set_json=[json.dumps({key: {name: "a"}})]))] == [
-            "values-schema"
-        ]
+        found = check(chart, load_values(set_json=[json.dumps({key: {name: "a"}})]))
+        assert [each.rule for each in found] == ["values-schema"], name
+    mine = {"team": "a", "example.com/run": "b", "networking.gke.io/interfaces": "c", "my-helm.sh.example/x": "d"}
+    render(chart, "a", "b", {key: mine})

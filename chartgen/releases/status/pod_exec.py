@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chartgen.releases.helm_release import Place
+
+_LARGEST = 32 << 20  # bytes of a command's output, like an answer of the API server
+_PAUSE = 0.05  # seconds between two looks at it
 
 
 def find_pod(cluster: Cluster, release: str, namespace: str, *, rank: int = 0, machine: str = "") -> Member:
@@ -50,17 +56,27 @@ def exec_argv(place: Place, member: Member, command: Sequence[str], *, streams: 
 
 
 def run_in_pod(place: Place, member: Member, command: Sequence[str], *, seconds: float) -> str:
-    """Return a command's output in a pod; MissingToolError: no kubectl. ChartgenError: it fails or takes longer."""
-    argv = exec_argv(place, member, command)
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, timeout=seconds, check=False, encoding="utf-8", errors="replace"
-        )
-    except subprocess.TimeoutExpired:
-        raise ChartgenError(f"pod {member.name} has not answered for {seconds:.0f} s") from None
-    if done.returncode:
-        raise ChartgenError(f"pod {member.name}: {' '.join(done.stderr.split())[-500:] or 'the command failed'}")
-    return done.stdout
+    """Return a command's output in a pod; MissingToolError: no kubectl. ChartgenError: it fails, or has no end."""
+    argv, deadline = exec_argv(place, member, command), time.monotonic() + seconds
+    with (
+        TemporaryFile() as out,
+        TemporaryFile() as errors,
+        subprocess.Popen(argv, stdout=out, stderr=errors) as kubectl,
+    ):
+        while kubectl.poll() is None:
+            too_much = max(os.fstat(each.fileno()).st_size for each in (out, errors)) > _LARGEST
+            if too_much or time.monotonic() > deadline:
+                kubectl.kill()
+                why = f"prints more than {_LARGEST >> 20} MiB" if too_much else f"has not answered for {seconds:.0f} s"
+                raise ChartgenError(f"pod {member.name} {why}")
+            time.sleep(_PAUSE)
+        texts = []
+        for each in (out, errors):
+            each.seek(0)
+            texts.append(each.read(_LARGEST).decode("utf-8", "replace"))
+    if kubectl.returncode:
+        raise ChartgenError(f"pod {member.name}: {' '.join(texts[1].split())[-500:] or 'the command failed'}")
+    return texts[0]
 
 
 def _kubectl() -> Path:

@@ -53,11 +53,12 @@ def read_stacks(cluster: Cluster, release: str, place: Place) -> list[StackGroup
     def dump(member: Member) -> dict[str, Any] | ChartgenError:
         try:
             found: dict[str, Any] = json.loads(run_in_pod(place, member, ["python3", "-c", script], seconds=_SECONDS))
+            group({member: found})
         except MissingToolError:
             raise
         except ChartgenError as error:
             return error
-        except ValueError:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # a pod may print anything
             return ChartgenError(f"pod {member.name}: its python3 did not print stacks")
         return found
 
@@ -81,8 +82,8 @@ def group(answers: Mapping[Member, dict[str, Any] | ChartgenError]) -> list[Stac
             found.setdefault(((), error), {}).update(dict.fromkeys(member.ranks, member.machine))
             continue
         for rank in answer["ranks"]:
-            key = ((), rank["error"]) if "error" in rank else (_frames(rank["threads"]), "")
-            found.setdefault(key, {})[rank["rank"]] = member.machine
+            key = ((), str(rank["error"])) if "error" in rank else (_frames(rank["threads"]), "")
+            found.setdefault(key, {})[int(rank["rank"])] = member.machine
     groups = [
         StackGroup(tuple(sorted(ranks)), frames, error, tuple(dict.fromkeys(ranks[rank] for rank in sorted(ranks))))
         for (frames, error), ranks in found.items()

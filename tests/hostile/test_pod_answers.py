@@ -1,0 +1,63 @@
+"""What a pod prints in place of its stacks: it ends in bounded memory, with one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import hostileclusters
+import pytest
+from stranger_api import answering
+
+from chartgen.errors import ChartgenError
+from chartgen.kube.connection import connect
+from chartgen.releases.helm_release import Place
+from chartgen.releases.status.stacks import StackGroup, read_stacks
+
+FRAME = {"name": "f", "short_filename": "a.py", "filename": "/a.py", "line": 7}
+SOUND: Any = {"missing": False, "ranks": [{"rank": 8, "threads": [{"thread_name": "MainThread", "frames": [FRAME]}]}]}
+
+
+def stacks(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[StackGroup]:
+    """Read the stacks of a run whose pod answers as a program does that stands on PATH for kubectl."""
+    program = folder / "kubectl"
+    program.write_text(f"#!{sys.executable}\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    answers = {
+        path: json.dumps(each).encode() for path, each in hostileclusters._paths(hostileclusters._cluster()).items()
+    }
+    with (
+        answering(folder, lambda path: answers.get(path.partition("?")[0])) as file,
+        connect(kubeconfig=file) as cluster,
+    ):
+        return read_stacks(cluster, hostileclusters.RELEASE, Place(hostileclusters.SPACE))
+
+
+def changed(item: Any, value: Any) -> list[Any]:
+    """Return data as often as it has parts, each time with another one replaced."""
+    if isinstance(item, dict):
+        rest = [{**item, key: each} for key, old in item.items() for each in changed(old, value)]
+        return [value, *rest, *({k: v for k, v in item.items() if k != key} for key in item)]
+    return [value, *([each] for each in changed(item[0], value))] if isinstance(item, list) else [value]
+
+
+@pytest.mark.threat(9)
+def test_stacks_of_another_form_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (sound,) = stacks(tmp_path, monkeypatch, f"print({json.dumps(json.dumps(SOUND))})")
+    assert sound == StackGroup((8,), ("f (a.py:7)",), "", ("node-1",))
+    texts = {json.dumps(each) for value in (None, 7, [7], "x", {}) for each in changed(SOUND, value)}
+    for text in sorted({*texts, "[" * 100_000, ""}):
+        with suppress(ChartgenError):
+            stacks(tmp_path, monkeypatch, f"print({text!a})")
+
+
+@pytest.mark.threat(9)
+def test_a_pod_that_prints_without_end_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chartgen.releases.status.pod_exec._LARGEST", 1 << 20)
+    for stream in ("stdout", "stderr"):
+        with pytest.raises(ChartgenError, match="prints more than 1 MiB"):
+            stacks(tmp_path, monkeypatch, f"import sys\nwhile True:\n    sys.{stream}.write('x' * 65536)")
