@@ -78,13 +78,11 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
     if job is None:
         return decision
     former = _former(chart, job, before) if before else None
-    if before and former and value_at(former.values, "checkpoint.enabled"):
-        change = {key: found for key in left if (found := value_at(before, key)) is not None}
-    else:
-        chosen = {key: _LEFT_OUT[key](job) for key in left}
-        change = {key: number for key, number in chosen.items() if number not in (None, value_at(job.values, key))}
-        # a preset's number is for the machines of its source
-        change = {key: number for key, number in change.items() if own[key] is None or number < own[key]}
+    kept = before if former and value_at(former.values, "checkpoint.enabled") else None
+    chosen = {key: value_at(kept, key) if kept else _LEFT_OUT[key](job) for key in left}
+    change = {key: number for key, number in chosen.items() if number not in (None, value_at(job.values, key))}
+    # a preset's number is for the machines of its source
+    change = {key: number for key, number in change.items() if own[key] is None or number < own[key]}
     values = replace(decision.values, data=nested_values(change, data))
     return replace(decision, values=values, job=changed(job, change), saving=change)
 

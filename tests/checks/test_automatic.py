@@ -146,6 +146,8 @@ def test_the_interval_of_a_preset_is_shortened_where_more_machines_fail_more_oft
     assert found(16) is None
     assert 1 <= int(str(found(1024))) < 50
     assert found(1024, "checkpoint.interval=100") is None
+    first = decided("gpt3-5b", "gke-a3mega")
+    assert INTERVAL not in decided("gpt3-5b", "gke-a3mega", before=first).saving
 
 
 def test_a_large_state_gets_the_time_to_be_saved() -> None:
