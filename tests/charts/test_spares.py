@@ -250,15 +250,18 @@ from pathlib import Path
 from nvidia_resiliency_ext.fault_tolerance import RankMonitorClient
 client = RankMonitorClient()
 client.init_workload_monitoring()
-once = Path(os.environ["CHECKPOINT_DIRECTORY"], "hung")
-print(f"rank {os.environ['RANK']} begins", flush=True)
-for beat in range(20):
+once, done = (Path(os.environ["CHECKPOINT_DIRECTORY"], name) for name in ("hung", "done"))
+rank, beats = os.environ["RANK"], 0
+print(f"rank {rank} begins", flush=True)
+while not done.exists():
     client.send_heartbeat()
     time.sleep(0.2)
-    if os.environ["RANK"] == "1" and beat == 5 and not once.exists():
+    beats += 1
+    if rank == "1" and beats == 5 and not once.exists():
         once.touch()
         time.sleep(1000)
-print("rank is done", flush=True)
+    if rank == "1" and beats == 20:  # the first machine, where all meet, waits for it
+        done.touch()
 client.shutdown_workload_monitoring()
 """
 
