@@ -235,4 +235,4 @@ def _stuck(container: dict[str, Any]) -> tuple[str, str, str] | None:
 
 
 def _why(state: dict[str, Any]) -> tuple[str, str]:
-    return str(state.get("reason", "")), str(state.get("message", ""))
+    return str(state.get("reason") or ""), str(state.get("message") or "")
