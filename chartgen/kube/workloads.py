@@ -50,9 +50,10 @@ def _whole(cluster: Cluster, runs: list[Object], found: list[Object], release: s
     if not any(run["kind"] == TRAINJOB.name for run in runs):
         return runs
     restarts = {item["metadata"]["name"]: item.get("status", {}).get("restarts") for item in found if owners(item)}
-    runtimes = _of_release(cluster, TRAINING_RUNTIME, release, namespace)
-    whole = with_runtimes([*runs, *runtimes])[: len(runs)]
-    return [_with_restarts(run, restarts.get(run["metadata"]["name"])) for run in whole]
+    known = _of_release(cluster, TRAINING_RUNTIME, release, namespace)
+    runtimes = [each for each, _ in cluster.judged(known, lambda each: with_runtimes([each]))]
+    whole = cluster.judged(runs, lambda run: with_runtimes([run, *runtimes])[0])
+    return [_with_restarts(run, restarts.get(run["metadata"]["name"])) for _, run in whole]
 
 
 def why_no_run(chart: str, items: Iterable[Object]) -> Problem:
@@ -73,7 +74,11 @@ def _facts(run: Object) -> tuple[Any, ...]:
     """Return everything that readers ask of a run: one that lacks the form of its kind is left out here."""
     status = kind_of(run).status
     ends = [*status.ends(run)] if outcome(run) else []
+    workers, metadata = find_workers([run]), run["metadata"]
     return (
+        {metadata["uid"], metadata["creationTimestamp"]},
+        {each.get("type") for each in run.get("status", {}).get("conditions", ())},  # Volcano's have none
+        workers and (workers.trains, workers.spares),
         expected_pods(run),
         is_suspended(run),
         queue_of(run),

@@ -16,6 +16,7 @@ from chartgen.releases.state import State, pods_before
 
 _POLICY = "helm.sh/resource-policy"
 _GRACE_BEYOND = 120.0  # seconds beyond the pods' own grace period, to unmount images and report the end
+_MOST_GRACE = 86_400  # seconds; a pod that bears the labels of a run may state any number
 _REPORT_EVERY = 10.0
 _SHORTEST, _LONGEST = 0.1, 1.0  # seconds between two polls
 _HEAD = re.compile(r"^(apiVersion|kind): *[\"']?([^\s\"'#]+)", re.MULTILINE)
@@ -49,7 +50,8 @@ def remove_runs(
     for item in runs:
         progress(f"removing {item['kind']} {item['metadata']['name']}")
         cluster.delete_object(item, namespace=state.namespace, foreground=True)
-    grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=30)
+    told = [each for pod in pods if isinstance(each := pod["spec"].get("terminationGracePeriodSeconds"), int)]
+    grace = min(max(told, default=30), _MOST_GRACE)
     deadline, reported, pause = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic(), _SHORTEST
     while left := (runs or pods) and _left(cluster, state, runs, run):
         check()

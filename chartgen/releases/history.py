@@ -186,7 +186,7 @@ def is_owned(item: Object, release: str, namespace: str) -> bool:
 
 def parse_time(text: str) -> datetime:
     """Parse a time of Helm or Kubernetes, in UTC; raise ValueError for anything else."""
-    match = _TIME.fullmatch(text)
+    match = _TIME.fullmatch(str(text))  # whatever an object has there
     if match is None:
         raise ValueError(f"{text!r} is not a time")
     zone = "+00:00" if match["zone"] == "Z" else match["zone"]

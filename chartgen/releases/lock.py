@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import LEASE, Cluster, ClusterError, Object
+from chartgen.kube.run_kinds import find
 from chartgen.programs import Progress
 
 if TYPE_CHECKING:
@@ -79,8 +80,10 @@ def _duration(lease: Object) -> float:
 
 
 def version_of(lease: Object) -> str:
-    """Return the resource version, which changes with every write."""
-    return str(lease["metadata"]["resourceVersion"])
+    """Return the resource version, which changes with every write; raise ChartgenError where an answer has none."""
+    if version := find(lease, "metadata.resourceVersion"):
+        return str(version)
+    raise ChartgenError("a Lease without a resource version: what answers is not a Kubernetes API server")
 
 
 def notes_of(lease: Object) -> dict[str, list[str]]:

@@ -139,7 +139,7 @@ def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str
     removed = {item["metadata"]["name"] for item in runs}
 
     def must_end(pod: Object) -> bool:
-        run_of_pod = pod["metadata"]["labels"].get("run", run)
+        run_of_pod = pod["metadata"].get("labels", {}).get("run", run)
         return run_of_pod in removed or ("deletionTimestamp" in pod["metadata"] and run_of_pod != run)
 
     found = cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release})

@@ -17,9 +17,11 @@ import pytest
 from stranger_api import VERSION, Answer, answering
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.kube import JOBSET, POD, Cluster
+from chartgen.kube import JOBSET, LEASE, POD, Cluster
 from chartgen.kube.answers import body
 from chartgen.kube.connection import connect
+from chartgen.releases.cleanup import remove_runs
+from chartgen.releases.lock import version_of
 from chartgen.releases.state import pods_before, survey_release
 from chartgen.releases.status.overview import read_releases
 from chartgen.releases.status.readout import read_readout
@@ -218,6 +220,45 @@ def test_no_command_waits_for_a_pod_that_only_has_the_labels_of_a_run(tmp_path: 
             each["metadata"]["name"] for each in pods_before(cluster, state, cluster.list(JOBSET, namespace="ml"), "")
         ]
     assert found == ["my-run-workers-0", "my-run-workers-1"]
+
+
+@pytest.mark.threat(17)
+@pytest.mark.parametrize("grace", ["x", None, [7], 10**12])
+def test_a_removal_ends_whatever_its_pods_state(grace: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods without labels, and with other numbers of seconds, ended `uninstall`, or made it wait for 30,000 years."""
+    monkeypatch.setattr("chartgen.releases.cleanup._MOST_GRACE", 0)
+    monkeypatch.setattr("chartgen.releases.cleanup._GRACE_BEYOND", 0.2)
+    objects = deepcopy(hostileclusters._cluster())
+    bare, own = objects[POD.path()][:2]
+    del bare["metadata"]["labels"]
+    own["metadata"]["labels"]["run"] = "my-run"
+    own["spec"]["terminationGracePeriodSeconds"] = grace
+    texts: dict[str, Answer] = {p: json.dumps(each).encode() for p, each in hostileclusters._paths(objects).items()}
+    with connected(tmp_path, texts) as cluster:
+        state = survey_release(cluster, "my-run", "ml")
+        with pytest.raises(ChartgenError, match="does not end"):
+            remove_runs(
+                cluster, state, cluster.list(JOBSET, namespace="ml"), check=lambda: None, progress=lambda _: None
+            )
+
+
+@pytest.mark.threat(17)
+def test_notes_of_another_form_are_left_out_of_a_status(tmp_path: Path) -> None:
+    objects = deepcopy(hostileclusters._cluster())
+    objects[JOBSET.path()][0]["status"]["conditions"] = hostileclusters._conditions(Failed="True")
+    objects[LEASE.path()][0]["metadata"]["annotations"] = {"chartgen/notes": "[1"}
+    texts: dict[str, Answer] = {p: json.dumps(each).encode() for p, each in hostileclusters._paths(objects).items()}
+    with connected(tmp_path, texts) as cluster:
+        found = read_readout(cluster, "my-run", "ml")
+    assert found.phase == "failed"
+    assert "Lease" in str(found.unread)
+
+
+@pytest.mark.threat(17)
+@pytest.mark.parametrize("answer", [{}, {"metadata": "x"}, {"metadata": {"name": "x"}}])
+def test_a_lease_without_a_version_is_one_line(answer: Any) -> None:
+    with pytest.raises(ChartgenError, match="not a Kubernetes API server"):
+        version_of(answer)
 
 
 @pytest.mark.threat(17)

@@ -225,7 +225,7 @@ def test_a_listing_without_a_file_is_a_failure(page: bytes, site: Site, machine:
     site.files["/storage/v1/b/public/o"] = page
     code, log = machine.finish(download("data.source=gs://public/data/"), {"STORAGE_EMULATOR_HOST": site.address})
     assert code == 1
-    assert "gs://public/data/: there is no file" in log
+    assert "gs://public/data/: has no file" in log
 
 
 @pytest.mark.threat(6)

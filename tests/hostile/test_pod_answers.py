@@ -19,6 +19,7 @@ from chartgen.releases.status.stacks import StackGroup, read_stacks
 
 FRAME = {"name": "f", "short_filename": "a.py", "filename": "/a.py", "line": 7}
 SOUND: Any = {"missing": False, "ranks": [{"rank": 8, "threads": [{"thread_name": "MainThread", "frames": [FRAME]}]}]}
+ODD: list[Any] = [None, 7, [7], "x", {}]
 
 
 def stacks(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[StackGroup]:
@@ -49,7 +50,7 @@ def changed(item: Any, value: Any) -> list[Any]:
 def test_stacks_of_another_form_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (sound,) = stacks(tmp_path, monkeypatch, f"print({json.dumps(json.dumps(SOUND))})")
     assert sound == StackGroup((8,), ("f (a.py:7)",), "", ("node-1",))
-    texts = {json.dumps(each) for value in (None, 7, [7], "x", {}) for each in changed(SOUND, value)}
+    texts = {json.dumps(each) for value in ODD for each in changed(SOUND, value)}
     for text in sorted({*texts, "[" * 100_000, ""}):
         with suppress(ChartgenError):
             stacks(tmp_path, monkeypatch, f"print({text!a})")

@@ -341,5 +341,10 @@ def test_plain_helm_refuses_names_that_the_chart_or_a_controller_sets(key: str) 
             render(chart, "a", "b", {key: {name: "other"}})
         found = check(chart, load_values(set_json=[json.dumps({key: {name: "a"}})]))
         assert [each.rule for each in found] == ["values-schema"], name
-    mine = {"team": "a", "example.com/run": "b", "networking.gke.io/interfaces": "c", "my-helm.sh.example/x": "d"}
+    mine: dict[str, Any] = {
+        "team": "a",
+        "example.com/run": "b",
+        "networking.gke.io/interfaces": "c",
+        "my-helm.sh.example/x": "d",
+    }
     render(chart, "a", "b", {key: mine})

@@ -30,6 +30,7 @@ def answering(folder: Path, answer: Callable[[str], Answer | None]) -> Iterator[
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else each answer waits 40 ms for the delayed acknowledgement of its head
 
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))

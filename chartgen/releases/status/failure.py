@@ -9,10 +9,10 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from chartgen.errors import MissingToolError
-from chartgen.kube import Cluster, ClusterError, Object
+from chartgen.kube import LEASE, Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import outcome, why_failed
-from chartgen.releases.lock import read_notes
+from chartgen.releases.lock import lease_name, notes_of
 from chartgen.releases.status.events import RemovedPod
 from chartgen.releases.status.members import End, Member, each_member, last_lines
 from chartgen.releases.status.messages import LONGEST
@@ -209,7 +209,8 @@ def with_repeats(
 
 def _earlier(cluster: Cluster, release: str, namespace: str) -> Iterable[str]:
     try:
-        notes = read_notes(cluster, release, namespace) or {}
+        lease = cluster.get(LEASE, lease_name(release), namespace)
+        notes = next((notes for _, notes in cluster.judged([lease] if lease else [], notes_of)), {})
     except ClusterError as error:
         if error.status == 403:  # to read the notes needs a permission that `status` can do without
             return []

@@ -138,9 +138,9 @@ def member(pod: Object) -> Member:
         place=_place(pod),
         gpus=gpus(pod),
         ranks=range(count * (index or 0), count * ((index or 0) + 1)),
-        machine=pod["spec"].get("nodeName", ""),
-        container=program["name"],
-        phase=status.get("phase", "Pending"),
+        machine=str(pod["spec"].get("nodeName", "")),
+        container=str(program["name"]),
+        phase=str(status.get("phase", "Pending")),
         ready=_is_ready(status),
         started=status.get("phase") in {"Running", "Succeeded"},
         since=next((parse_time(time) for time in map(_start, own) if time), None),
@@ -220,14 +220,19 @@ def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str
         ended = container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated") or {}
         if ended.get("exitCode"):
             found, at = True, ended.get("finishedAt")
-            reason, message = ended.get("reason", ""), ended.get("message", "")
-            yield End(container["name"], ended["exitCode"], reason, message, parse_time(at) if at else None)
+            when = parse_time(at) if at else None
+            yield End(str(container["name"]), int(ended["exitCode"]), *_why(ended), when)
     if status.get("phase") == "Failed" and not found:
-        yield End("", 0, status.get("reason", "")[:100], shortened(status.get("message", ""), 4096), None)
+        reason, message = _why(status)
+        yield End("", 0, reason[:100], shortened(message, 4096), None)
 
 
 def _stuck(container: dict[str, Any]) -> tuple[str, str, str] | None:
     waiting = container.get("state", {}).get("waiting", {})
     if not waiting or waiting.get("reason", "ContainerCreating") in _PASSING:
         return None
-    return waiting["reason"], waiting.get("message", ""), container["image"]
+    return *_why(waiting), str(container["image"])
+
+
+def _why(state: dict[str, Any]) -> tuple[str, str]:
+    return str(state.get("reason") or ""), str(state.get("message") or "")

@@ -70,13 +70,10 @@ def run_in_pod(place: Place, member: Member, command: Sequence[str], *, seconds:
                 why = f"prints more than {_LARGEST >> 20} MiB" if too_much else f"has not answered for {seconds:.0f} s"
                 raise ChartgenError(f"pod {member.name} {why}")
             time.sleep(_PAUSE)
-        texts = []
-        for each in (out, errors):
-            each.seek(0)
-            texts.append(each.read(_LARGEST).decode("utf-8", "replace"))
+        text, told = (os.pread(each.fileno(), _LARGEST, 0).decode("utf-8", "replace") for each in (out, errors))
     if kubectl.returncode:
-        raise ChartgenError(f"pod {member.name}: {' '.join(texts[1].split())[-500:] or 'the command failed'}")
-    return texts[0]
+        raise ChartgenError(f"pod {member.name}: {' '.join(told.split())[-500:] or 'the command failed'}")
+    return text
 
 
 def _kubectl() -> Path:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from chartgen.kube import Cluster, Object
-from chartgen.releases.status.members import Member, each_member, rendezvous
+from chartgen.kube.workloads import each_pod
+from chartgen.releases.status.members import Member, member, rendezvous
 
 
 @dataclass
@@ -41,23 +42,24 @@ class PodSummary:
         found = [self.master] if self.master else [self.last, self.first]
         return list(dict.fromkeys(member for member in found if member and member.started))
 
-    def count(self, member: Member, pod: Object) -> None:
-        """Add one pod."""
+    def count(self, pod: Object) -> None:
+        """Add one pod; one without the form of its kind raises an error, and adds nothing."""
+        found, _ = member(pod), {**pod["spec"].get("nodeSelector", {})}  # a map, as `pending` needs it
         # all pods of a run have the same one, and thousands of them many variables
         self.rendezvous = self.rendezvous or rendezvous(pod)
         self.pods += 1
-        self.ready += member.ready
-        self.started += member.started
-        self.restarts += member.restarts
-        self.since = max(filter(None, (self.since, member.since)), default=None)
-        if member.machine:
-            self.machines.add(member.machine)
-            self.gpus += member.gpus
-        if member.phase == "Failed":
-            self.failed.append(member)
-        elif not member.started:
-            self._wait(member, pod)
-        self._rank(member)
+        self.ready += found.ready
+        self.started += found.started
+        self.restarts += found.restarts
+        self.since = max(filter(None, (self.since, found.since)), default=None)
+        if found.machine:
+            self.machines.add(found.machine)
+            self.gpus += found.gpus
+        if found.phase == "Failed":
+            self.failed.append(found)
+        elif not found.started:
+            self._wait(found, pod)
+        self._rank(found)
 
     def _wait(self, member: Member, pod: Object) -> None:
         if member.unplaced:
@@ -84,6 +86,7 @@ class PodSummary:
 def summarize_pods(cluster: Cluster, release: str, namespace: str) -> PodSummary:
     """Count the pods of a release."""
     summary = PodSummary()
-    for member, pod in each_member(cluster, release, namespace):
-        summary.count(member, pod)
+    pods = each_pod(cluster, release, namespace)
+    for _ in cluster.judged(pods, summary.count):
+        pass
     return summary

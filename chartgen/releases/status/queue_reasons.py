@@ -149,7 +149,8 @@ def why_queued(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list
         causes = [
             cause
             for run, own, before in find_workloads(cluster, runs, namespace)
-            for cause in _kueue(run, own, before, cluster)
+            for _, found in cluster.judged([own or run], lambda _: [*_kueue(run, own, before, cluster)])  # noqa: B023
+            for cause in found
         ]
     except ClusterError as error:
         if error.denied is None:
@@ -158,9 +159,9 @@ def why_queued(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list
         why, hint = f"for a reason that is unknown: {error.denied.missing.message}", error.denied.fix
         waiting = filter(None, (queue_of(run) for run in runs if is_suspended(run)))
         causes = [Problem(f"queue {name} has not admitted it, {why}", hint=hint) for name in waiting]
-    for run in filter(is_volcano, runs):
-        with cluster.optional():
-            causes += _volcano(cluster, run, namespace)
+    with cluster.optional():
+        for _, found in cluster.judged(filter(is_volcano, runs), lambda run: _volcano(cluster, run, namespace)):
+            causes += found
     return causes
 
 

@@ -267,8 +267,8 @@ def _since(phase: str, runs: Sequence[Object], summary: PodSummary) -> datetime 
 def _stops(run: Object) -> Iterator[str]:
     """Yield the times when a run returned to its queue or was restarted."""
     for condition in run.get("status", {}).get("conditions", ()):
-        if condition.get("type") in {"Suspended", "RestartingJobSet"} and condition["status"] == "True":
-            yield condition["lastTransitionTime"]
+        if condition.get("type") in {"Suspended", "RestartingJobSet"} and condition.get("status") == "True":
+            yield condition.get("lastTransitionTime", "")
 
 
 def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:

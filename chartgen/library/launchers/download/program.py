@@ -157,7 +157,7 @@ def list_address(source: str) -> list[DownloadItem]:
         except NO_LISTING as error:
             raise FetchError(f"{source}: the answer of the server is not a listing ({error!r:.100})") from None
         if not found:
-            raise FetchError(f"{source}: there is no file; is its path right?")
+            raise FetchError(f"{source}: has no file; is its path right?")
         return found
     return [DownloadItem(source, Path(urlsplit(source).path).name)]
 
