@@ -77,6 +77,10 @@ _NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.
 _QUOTED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=|["']: ?)(["']))((?:\\.|(?!\3)[^\\\n]){1,1000}(?=\3))""")
 # A variable of Kubernetes, in JSON or in lines of YAML.
 _ENTRY = re.compile(r"""(\bname["']?: ?["']?([\w.-]+)["']?(?:, ?|\n[-+ ]*)["']?value["']?: ?["']?)([^\s,"'}]+)""")
+# A list or map of texts below a name, but not one that refers to a Secret.
+_INSIDE = re.compile(
+    r"""((?<![\w.-])([\w.-]+)["']: ?[\[{])((?!.{0,9}(?:secretName|\w+Ref|valueFrom))[^\[\]{}]*(?=[\]}]))"""
+)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # between two words of a name
 _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
 # Names in any case, with a blank or colon too, as in YAML and INI: there the text must look like a secret, since prose
@@ -107,7 +111,7 @@ def masked(text: str) -> str:
         text = pattern.sub(HIDDEN, text)
     text = _SECRET_MAP.sub(lambda match: _MAP_TEXT.sub(rf"\1{HIDDEN}", match[0]), text)
     text = _SECRET_ENV.sub(rf"\1{HIDDEN}", text)
-    for pattern in (_QUOTED, _ASSIGNED, _ENTRY):
+    for pattern in (_QUOTED, _ASSIGNED, _ENTRY, _INSIDE):
         text = pattern.sub(_without_secret, text)
     text = _AUTHORIZATION.sub(rf"\1\2{HIDDEN}", _SIGNED.sub(rf"\1{HIDDEN}", text))
     text = _WORDY.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)

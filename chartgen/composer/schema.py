@@ -262,6 +262,8 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
         raise ChartgenError(Problem(f"invalid JSON: {error.msg}", path, error.lineno, error.colno)) from None
     except RecursionError:
         raise ChartgenError(Problem("is nested too deeply", path)) from None
+    except ValueError:
+        raise ChartgenError(Problem("has a number of thousands of digits", path)) from None
     if not isinstance(data, dict):
         raise ChartgenError(Problem(f"must be an object, not {type_name(data)}", path, 1, 1))
     return data

@@ -56,7 +56,7 @@ def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool)
         ChartgenError: A tag is malformed, fails, or accesses something outside the sandbox.
     """
     try:
-        return _template(text, trusted=trusted).render(context)
+        return _template(text, trusted=trusted).render(context).encode().decode()
     except ChartgenError:
         raise
     except Exception as error:  # noqa: BLE001  an expression can raise any Python error

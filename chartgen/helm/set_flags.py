@@ -82,6 +82,9 @@ def decode_json(text: str, start: int = 0) -> tuple[Plain, int]:
     try:
         numbers: dict[str, Any] = {"parse_constant": _refuse, "parse_float": _finite, "parse_int": _whole}
         value, end = json.JSONDecoder(**numbers).raw_decode(text, start)
+        json.dumps(value, ensure_ascii=False).encode()  # half of a pair of \\u is an error
+    except UnicodeEncodeError:
+        raise MalformedError("is not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise MalformedError(f"is not valid JSON: {error.msg.lower()} at character {error.pos + 1}") from None
     except RecursionError:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm.yaml import Document, Keys, Plain, load_documents, load_file, read_text, require_map
+from chartgen.helm.yaml import Document, Keys, Plain, json_text, load_documents, load_file, read_text, require_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from chartgen.helm.set_flags import Flag
-
-# Characters that YAML reads as a line break or rejects inside quotes, although JSON allows them there.
-_UNSAFE_IN_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 
 
 class Origin(NamedTuple):
@@ -155,16 +151,14 @@ def to_json(data: dict[str, Plain]) -> str:
     Raises:
         ChartgenError: A value is infinite or NaN, which neither JSON nor Helm supports.
     """
-    import json
-
     try:
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+        text = json_text(data, allow_nan=False)
         text.encode()
     except UnicodeEncodeError:
         raise ChartgenError("the values contain text that is not UTF-8") from None
     except ValueError:
         raise ChartgenError("the values contain .inf or .nan, which Helm refuses") from None
-    return re.sub(_UNSAFE_IN_YAML, lambda match: f"\\u{ord(match[0]):04x}", text)
+    return text
 
 
 def _load_files(files: Iterable[Path], documents: int | None) -> tuple[list[Layer], dict[str, Plain]]:

@@ -28,6 +28,8 @@ _DOCUMENT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _TAGS = "tag:yaml.org,2002:"
 # Tags of values that go-yaml v2 reads as plain ones, quoted or not (its decode.go, `scalar`).
 _RESOLVED = ("bool", "float", "int", "null", "timestamp")
+# Characters that YAML reads as a line break or rejects inside quotes, although JSON allows them there.
+_UNSAFE = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 # Plain words that Helm would read as another type.
 _NO_TEXTS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
@@ -133,6 +135,8 @@ def read_text(path: Path) -> str:
         raise ChartgenError(Problem(f"is not UTF-8 text (byte {error.start})", path, hint="save it as UTF-8")) from None
     except OSError as error:
         raise ChartgenError(Problem(f"cannot be read: {error.strerror}", path)) from None
+    if text.startswith("\ufeff"):  # Helm would lose the first letter of each key
+        raise ChartgenError(Problem("begins with two byte order marks", path, hint="save it as UTF-8 without any"))
     if "\0" in text:
         raise ChartgenError(
             Problem("is not text: it contains a NUL character", path, text[: text.index("\0")].count("\n") + 1)
@@ -307,9 +311,15 @@ def values_text(data: dict[str, Any], indent: int = 0) -> str:
     """Return values as YAML that Helm reads back unchanged: texts are quoted, lists are on one line."""
     lines = []
     for key, value in data.items():
-        name = key if re.fullmatch(r"[A-Za-z_][\w.-]*", key) and key.lower() not in _NO_TEXTS else json.dumps(key)
+        name = key if re.fullmatch(r"[A-Za-z_][\w.-]*", key) and key.lower() not in _NO_TEXTS else json_text(key)
         if isinstance(value, dict) and value:
             lines.append(f"{' ' * indent}{name}:\n{values_text(value, indent + 2)}")
         else:
-            lines.append(f"{' ' * indent}{name}: {json.dumps(value)}\n")
+            lines.append(f"{' ' * indent}{name}: {json_text(value)}\n")
     return "".join(lines)
+
+
+def json_text(data: Any, *, allow_nan: bool = True) -> str:
+    """Return data as JSON that YAML reads the same: two escapes for one character are an error there."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=allow_nan)
+    return re.sub(_UNSAFE, lambda match: f"\\u{ord(match[0]):04x}", text)

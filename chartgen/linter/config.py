@@ -88,7 +88,7 @@ def read_config(folder: Path) -> Config:
         path = folder / name
         if escapes(path, folder):
             raise UsageError(rejected_path("settings", "the file is a link out of the repository", path))
-        if path.is_file() and (table := _table(path, keys)) is not None:
+        if os.path.lexists(path) and (table := _table(path, keys)) is not None:
             return _config(table, path)
     return Config()
 

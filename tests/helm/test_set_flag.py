@@ -114,6 +114,7 @@ DROPPED_BY_HELM = [
     ("--set", ".a=1", "empty key"),
     ("--set", "map.=1", "empty key after 'map'"),
     ("--set", "new[0].b=", "end it with a comma"),
+    ("--set-json", r'new={"b":"\ud800"}', "is not UTF-8 text"),
 ]
 
 

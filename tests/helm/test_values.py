@@ -142,6 +142,8 @@ def test_nulls_are_kept_for_helm(tmp_path: Path) -> None:
         ("a: 1\nb: {c: 1\n", "0.yaml:3:1: "),
         ("a: 1\na: 2\n", ":2:1: duplicate key 'a'; keep one of the two"),
         ("a: 1\n---\nb: 2\n", "more than one YAML document"),
+        # Helm reads {"a": 1, "c": 2}: it loses a letter of each later key
+        ("\ufeff\ufeffa: 1\nbc: 2\n", "begins with two byte order marks; save it as UTF-8 without any"),
     ],
 )
 def test_bad_content_gets_one_line_with_its_place(text: str, message: str, tmp_path: Path) -> None:

@@ -97,6 +97,18 @@ def test_tags_reach_no_files_and_nothing_of_python(tmp_path: Path, secret: Path)
     assert CONTENT in secret.read_text()
 
 
+@pytest.mark.threat(14)
+def test_a_tag_makes_no_text_that_cannot_be_written(tmp_path: Path) -> None:
+    folder = library(tmp_path / "lib", {"mine/env.yaml": "# <%= '\\ud800' %>\n"})
+    assert "mine/env.yaml: <% %>: 'utf-8' codec" in refused(folder)
+
+
+@pytest.mark.threat(14)
+def test_a_schema_with_a_number_that_python_does_not_read(tmp_path: Path) -> None:
+    folder = library(tmp_path / "lib", {"mine/values.schema.json": f'{{"maxProperties": {"9" * 5000}}}'})
+    assert refused(folder).endswith("mine/values.schema.json: has a number of thousands of digits")
+
+
 def test_tags_make_text_of_plain_data() -> None:
     """Also by the filters that return iterators, and with a macro's caller."""
     text = (

@@ -9,12 +9,14 @@ import gzip
 import io
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +144,15 @@ def test_settings_file_that_is_a_link(repo: Path, tmp_path: Path) -> None:
     ran = lint(repo)
     assert ran.returncode == 2
     assert PAYLOAD not in ran.stderr
+
+
+@pytest.mark.threat(15)
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, partial(os.symlink, "nothing")])
+def test_settings_that_are_no_file_are_reported(repo: Path, make: Callable[[Path], None]) -> None:
+    make(repo / "chartgen.toml")
+    ran = lint(repo)
+    assert ran.returncode in (1, 2)
+    assert re.fullmatch(r"error: \S*chartgen\.toml: .*\n", ran.stderr)
 
 
 @pytest.mark.threat(5)

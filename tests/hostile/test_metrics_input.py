@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -215,6 +216,18 @@ def test_an_archive_is_bounded_and_nothing_is_written_or_followed(name: str, tmp
     else:
         assert name in found.stderr
         assert len(found.stderr) < 500
+
+
+@pytest.mark.threat(14)
+@pytest.mark.parametrize("name", ["events.out.tfevents.1", "b.gz", "b.tar", "b.zip"])
+def test_a_damaged_file_of_a_folder_leaves_the_others(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(STEP * 2)
+    (tmp_path / name).write_bytes(b"\x1f\x8b" + b"x" * 600)
+    found = metrics(tmp_path, "--output", "json")
+    assert found.returncode == 0
+    assert json.loads(found.stdout)["steps"]["logged"] == 1
+    assert re.search(rf"{name}: .*; its steps are left out\n", found.stderr)
+    assert metrics(tmp_path / name).returncode == 1
 
 
 @pytest.mark.threat(9)

@@ -13,7 +13,7 @@ VALUES = Path(__file__).parents[1] / "data" / "recipes" / "values.yaml"
 
 
 def test_written_yaml_reads_back() -> None:
-    data = {"a": {"b": "no", "on": 1.0e-05, "c.d/e": ["x: y", None]}, "f": {}, "g": "1e3"}
+    data = {"a": {"b": "no", "on": 1.0e-05, "c.d/e": ["x: y", None]}, "f": {}, "g": "1e3", "h": "\U0001f600\x85\ufeff"}
     assert load(values_text(data), "x").data == data
 
 

@@ -209,9 +209,21 @@ def read_logs(places: Iterable[str], own: LinePatterns | None = None) -> Log:
         places: Paths: the files of several processes, or of successive starts.
 
     Raises:
-        ChartgenError: A log is unreadable, empty, or without training steps.
+        ChartgenError: A log is unreadable, or all of a folder are, or it is empty or without training steps.
     """
-    return _of_one_run([log for place in find_logs(places) for log in _logs_at(place, own)])
+    logs, named, unread = list[Log](), list(places), list[Problem]()
+    for place in find_logs(named):
+        try:
+            logs += [*_logs_at(place, own)]
+        except ChartgenError as error:
+            if place in named:
+                raise
+            unread += error.problems
+    if not logs:
+        raise ChartgenError(unread)
+    whole = _of_one_run(logs)
+    whole.remarks += [f"{problem}; its steps are left out" for problem in unread]
+    return whole
 
 
 def _logs_at(place: str, own: LinePatterns | None) -> Iterator[Log]:
