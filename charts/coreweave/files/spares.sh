@@ -2,9 +2,11 @@
 export ENDING_EXITS="FINAL"
 # How machines meet some of which are spares: NVIDIA's launcher starts all processes again when a machine is lost, with a
 # spare in its place. GROUP_RANK keeps ranks in the order of machines; whoever comes late is a spare. Who has sent a
-# heartbeat must send others; Megatron-LM's --enable-ft-package sends none, and reports sections.
+# heartbeat must send others. Megatron-LM's --enable-ft-package and NeMo report sections, which end in time, but after
+# watch.py, which prints stacks.
 meet() {
-  local port=$1 name=${2-}
+  local port=$1 name=${2-} limit=${HANG_SECONDS:-3600}
+  local late=$((limit + 10))
   export GROUP_RANK=$NODE_RANK
   # shellcheck disable=SC2034
   launch=(
@@ -12,7 +14,9 @@ meet() {
     --nnodes="$NNODES:PODS" --nproc-per-node="$GPUS_PER_NODE" --max-restarts=RESTARTS
     --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:$port" --rdzv-id="run$name"
     --rdzv-conf="is_host=$((NODE_RANK == 0))"
-    --ft-rank-heartbeat-timeout="${HANG_SECONDS:-3600}" SEGMENT
+    --ft-rank-heartbeat-timeout="$limit"
+    --ft-rank-section-timeouts="setup:${FIRST_STEP_SECONDS:-7200},step:$late,checkpointing:$late"
+    --ft-rank-out-of-section-timeout="$late" SEGMENT
   )
 }
 

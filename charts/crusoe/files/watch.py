@@ -126,6 +126,7 @@ class Watch:
         self._stopped = False
         self._line = self._tail = b""
         self._kernel = open_kernel()
+        self._last = time.monotonic()
 
     def run(self, command: list[str], grace: int) -> int:
         """Run the program to its end and return its exit code."""
@@ -161,7 +162,8 @@ class Watch:
         if failed:
             self._leave(code)
         if failed or (self._stopped and os.environ.get("LOCAL_RANK") == "0"):
-            leave_box(code, self._tail, self._kernel)
+            when = f"{time.monotonic() - self._last:.0f} s after its {'last step' if self._started else 'start'}"
+            leave_box(code, self._tail, self._kernel, when, f"{self._folder}.network")
         return code
 
     def _leave(self, code: int) -> None:
@@ -202,7 +204,7 @@ class Watch:
         *lines, rest = re.split(rb"[\r\n]", self._line + block)
         self._line = rest[-LONGEST:]
         if self._limit and any(map(self._step.search, lines)):
-            now = time.monotonic()
+            now = self._last = time.monotonic()
             if not self._started:
                 with suppress(OSError):  # another rank was first
                     (STARTING / "0").unlink()
@@ -258,14 +260,15 @@ def nothing_started() -> bool:
     return False
 
 
-def leave_box(code: int, tail: bytes, kernel: int | None) -> None:
+def leave_box(code: int, tail: bytes, kernel: int | None, last: str, said: str) -> None:
     """Write what remains of a failed process; a full disk does not change its exit code."""
     try:
         BOX.mkdir(parents=True, exist_ok=True)
         os.close(os.open(BOX, os.O_DIRECTORY | os.O_NOFOLLOW))  # no link of another user
         used = shutil.disk_usage(BOX)
-        found = [f"disk {used.used} of {used.total} bytes", *(f"{name} {os.environ.get(name)}" for name in VERSIONS)]
-        found += [f"{each.name} {each.read_text()}" for each in map(Path, FACTS) if os.access(each, os.R_OK)]
+        found = [last, f"disk {used.used} of {used.total} bytes"]
+        found += [f"{name} {os.environ.get(name)}" for name in VERSIONS]
+        found += [f"{each.name} {each.read_text()}" for each in map(Path, (*FACTS, said)) if os.access(each, os.R_OK)]
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         rank, pod = os.environ.get("RANK", "0"), os.environ.get("HOSTNAME", "")
         head = f"blackbox: {when} rank {rank} ended with exit code {code} in pod {pod}; {'; '.join(found)}"

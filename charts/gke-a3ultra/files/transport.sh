@@ -4,5 +4,8 @@ log=$(mktemp -d)/machine-$NODE_RANK.log
 meet "$((MASTER_PORT + 1))" -transport
 code=0
 run "${launch[@]}" --max-restarts=0 --no-python python3 -u /etc/chartgen/transport.py meet "$log" || code=$?
-# a spare did not meet the others, and has no log
-if [[ -e $log ]] || ((code)); then python3 /etc/chartgen/transport.py compare "$log" "$code" "$RUN_DIRECTORY/transport"; fi
+# a spare did not meet the others, and has no log; the verdict is for the black box too
+if [[ -e $log ]] || ((code)); then
+  python3 /etc/chartgen/transport.py compare "$log" "$code" "$RUN_DIRECTORY/transport" 2>&1 |
+    tee "$CHARTGEN_PROCESSES.network"
+fi

@@ -34,6 +34,7 @@ from web import FetchError, follows, open_address, public, same_host
 ATTEMPTS = 6
 CHUNK = 1 << 20
 PAGE_BYTES = 64 << 20  # the hub lists 1,000 files in a page of less than 1 MiB
+MOST_PAGES = 2_000
 SHOWN = 5  # problems in one message
 # Kind -> files of the tokenizer's directory: another name that repositories use, and whether all tokenizers have it.
 TOKENIZERS = {
@@ -79,8 +80,9 @@ def hub_access() -> tuple[str, dict[str, str]]:
     """Return the address of the Hugging Face hub, and the headers of a request with the user's token, if any."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     token = os.environ.get("HF_TOKEN", "").strip()
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return endpoint, headers
+    if not (token.isascii() and token.isprintable()):  # http.client would quote it in its error
+        raise FetchError("HF_TOKEN has characters that no token has: only one line of letters and digits")
+    return endpoint, {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def hub(source: str) -> Iterator[DownloadItem]:
@@ -96,7 +98,7 @@ def hub(source: str) -> Iterator[DownloadItem]:
         return
     page = f"{endpoint}/api/{kind or 'models/'}{name}/tree/{revision}/{quote(path)}".rstrip("/") + "?recursive=true"
     seen: set[str] = set()
-    while page not in seen:
+    while page not in seen and len(seen) < MOST_PAGES:
         seen.add(page)
         found, answered = listing(source, page, headers if same_host(page, endpoint) else {})
         for entry in found:
@@ -107,7 +109,7 @@ def hub(source: str) -> Iterator[DownloadItem]:
             return
         follows(page, following := urljoin(page, link[1]))
         page = following
-    raise FetchError(f"{source}: the pages of its listing form a circle")
+    raise FetchError(f"{source}: the pages of its listing do not end")
 
 
 def bucket(source: str) -> Iterator[DownloadItem]:
@@ -128,7 +130,7 @@ def bucket(source: str) -> Iterator[DownloadItem]:
         return
     page, token = f"{objects}?prefix={quote(path, safe='')}", ""
     seen: set[str] = set()
-    while token not in seen:
+    while token not in seen and len(seen) < MOST_PAGES:
         seen.add(token)
         found, _ = listing(source, page + token, headers)
         for entry in (entry for entry in found.get("items", []) if not entry["name"].endswith("/")):
@@ -137,7 +139,7 @@ def bucket(source: str) -> Iterator[DownloadItem]:
         if "nextPageToken" not in found:
             return
         token = f"&pageToken={quote(found['nextPageToken'])}"
-    raise FetchError(f"{source}: the pages of its listing form a circle")
+    raise FetchError(f"{source}: the pages of its listing do not end")
 
 
 def size(entry: dict[str, Any]) -> int:
@@ -151,9 +153,12 @@ def list_address(source: str) -> list[DownloadItem]:
     """List what an address names; raise FetchError if the server's answer is not a listing."""
     if source.startswith(("hf://", "gs://")):
         try:
-            return list((hub if source.startswith("hf://") else bucket)(source))
+            found = list((hub if source.startswith("hf://") else bucket)(source))
         except NO_LISTING as error:
             raise FetchError(f"{source}: the answer of the server is not a listing ({error!r:.100})") from None
+        if not found:
+            raise FetchError(f"{source}: has no file; is its path right?")
+        return found
     return [DownloadItem(source, Path(urlsplit(source).path).name)]
 
 
