@@ -33,7 +33,6 @@ from chartgen.helm.schema import SCHEMA_FILE
 
 SETUP = BUILTIN / "workloads" / "setup"
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
-_QUOTED = re.compile(r'"([^"\n]+)"')
 _GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
 _ACCESSORS = "templates/_accessors.tpl"
 _NOT_IN_EVERY_CHART = {_ACCESSORS, *(f"templates/_{name}.tpl" for name in ("hydra", "rendezvous", "tokenizers"))}
@@ -365,7 +364,7 @@ def _with_used_definitions(
     used: set[str] = set()
     left = [text for path, text in files.items() if path not in helpers]
     while left:
-        new = {by_word[word] for word in by_word.keys() & _QUOTED.findall(left.pop())} - used
+        new = {by_word[word] for word in left.pop().split('"') if word in by_word} - used
         used |= new
         left += [defined[name] for name in new]
     kept = {

@@ -7,12 +7,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import NamedTuple
 
-from chartgen.composer.origin import TARGET, annotations_of
+from chartgen.composer.origin import TARGET, Composed, annotations_of, origin_of
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.linter.dependencies import about_missing, needs_missing, unrendered_findings
-from chartgen.linter.determinism import EVERY_RENDER, UPGRADED, asks_for_upgrade, differences, lookups
+from chartgen.linter.determinism import EVERY_RENDER, UPGRADED, asks_for_upgrade, builds_differ, differences, lookups
 from chartgen.linter.documents import head_of
 from chartgen.linter.examination import Subject
 from chartgen.linter.render import Preset, RefusedRender, Renderer, Rendering
@@ -34,9 +34,17 @@ class HelmWork:
         self.chart, self.renderer, self.versions, self.missing = subject.chart, renderer, versions, missing
         self.is_library = head_of(self.chart).get("type") == "library"
         self.keeping = lookups({**subject.packaged, **self.chart.files})
+        self.has_subcharts = bool(subject.folder and (subject.folder / "charts").exists())
         self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
-        self.upgraded = False
+        self.upgraded = False  # whether an upgrade need not be rendered any more
+
+    def builds_differ(self) -> Iterator[Finding]:
+        """Return what differs from a new build; a chart of chartgen's own files alone hides no word from the search."""
+        found, origin = [*builds_differ(self.chart)], origin_of(self.chart)
+        yield from found
+        is_own = isinstance(origin, Composed) and not origin.target.library.roots[1:]
+        self.upgraded = is_own and not found and not self.has_subcharts
 
     def start(self, preset: Preset, *, once: bool = False) -> None:
         """Start lint and render with values; a library chart renders nothing.
@@ -48,12 +56,11 @@ class HelmWork:
         must not be used.
         """
         newest, lint = self.versions[-1], None
-        if not once and (self.renderer.schemas or self.renderer.helm.version >= (4,)):
-            lint = self.renderer.lint(preset.data, newest)
         versions = () if self.is_library else (newest,) if once else self.versions
-        self.started.append(
-            _Started(preset, not once, lint, [self.renderer.template(preset, each) for each in versions])
-        )
+        templates = [self.renderer.template(preset, each) for each in versions]
+        if not once and (self.renderer.schemas or self.renderer.helm.version >= (4,)):
+            lint = self.renderer.lint(preset.data, newest)  # last: the other steps are on what Helm renders
+        self.started.append(_Started(preset, not once, lint, templates))
 
     def linted(self) -> Iterator[Finding]:
         """Return the findings of `helm lint`, except those that a missing dependency or value explains.

@@ -10,7 +10,7 @@ from chartgen.checks import unanswered
 from chartgen.errors import ChartgenError
 from chartgen.findings import NOT_OURS, Finding, in_order
 from chartgen.linter.dependencies import unrendered_objects
-from chartgen.linter.determinism import banned_functions, builds_differ
+from chartgen.linter.determinism import banned_functions
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.examination import Examination
 from chartgen.linter.helm_work import HelmWork
@@ -31,10 +31,9 @@ def take(done: Examination, work: HelmWork) -> None:
     """Take the steps, which end with those on Helm's renderings."""
     chart, subject = done.subject.chart, done.subject
     done.findings += [finding for finding in unanswered(chart) if finding.rule != NOT_OURS]
-    done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
+    done.add("determinism", lambda: [*banned_functions(chart), *work.builds_differ()])
     done.add("secrets", lambda: [*rendered_tokens(chart), *printing_files(chart)])
     done.add("README and schema", lambda: [*documents(chart), *unknown_values(chart)])
-    done.add("helm lint", work.linted)
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
     inspection = Inspection(chart, Reasons(chart))
@@ -47,6 +46,7 @@ def take(done: Examination, work: HelmWork) -> None:
     if is_run_chart(chart):
         done.add("machines", lambda: _machines(done))
     done.add("release size", lambda: _sizes(done, inspection))
+    done.add("helm lint", work.linted)
 
 
 def _machines(done: Examination) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from answers import findings
 from click.testing import CliRunner
+from rendered import VALUES
 from ruamel.yaml import YAML
 
 from chartgen.cli import main
@@ -415,6 +416,28 @@ def test_an_upgrade_is_rendered_however_a_chart_asks_for_it(lint: Lint) -> None:
     ):
         assert not CONTROL - lint(files)[1]
         shutil.rmtree("charts")
+
+
+@pytest.mark.threat(15)
+def test_an_upgrade_is_rendered_of_what_no_build_of_chartgen_alone_has(lint: Lint) -> None:
+    """Beside the files of a target's chart, as text or as archive, or in a folder of one's own."""
+    joined = f'{{{{ if get .Release (print "Is" "Upgrade") }}}}\n{POD}{{{{ end }}}}\n'
+    built = {f"charts/gke-a3mega/{path}": text for path, text in compose(load_target("gke-a3mega")).files.items()}
+    kueue = BUILTIN / "fragments" / "kueue"
+    own = {f"lib/fragments/kueue/{each.relative_to(kueue)}": each.read_text() for each in kueue.rglob("*.*")}
+    own["lib/fragments/kueue/manifests/pod.yaml"] = joined
+    names = ("gpt3-5b", "gke-a3mega/gpt3-5b", "site.gke-a3mega.example")
+    values = [word for name in names for word in ("-f", f"{VALUES / name}.yaml")]
+    # the only name of a subchart that a closed schema lets pass
+    packed_chart = packed({"global/Chart.yaml": HEAD.format("global"), "global/templates/pod.yaml": joined})
+    for files, options in (
+        ({**built, "charts/gke-a3mega/templates/pod.yaml": joined}, ()),
+        ({**built, "charts/gke-a3mega/charts/global-0.1.0.tgz": packed_chart}, ()),
+        (own, ("gke-a3mega", "--path", "lib")),
+    ):
+        _, rules, _ = lint(files, *values, *options)
+        assert not CONTROL - rules, (rules, options)
+        shutil.rmtree("charts", ignore_errors=True)
 
 
 @pytest.mark.threat(15)
