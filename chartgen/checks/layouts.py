@@ -12,7 +12,7 @@ from chartgen.checks.job import Job
 from chartgen.checks.known_options import KNOWN
 from chartgen.checks.memory import GB, unestimated
 from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
-from chartgen.checks.program_settings import PARALLELISM, connections_of_a_gpu, divisors, interleaving_of_two_stages
+from chartgen.checks.program_settings import OF_A_LAYOUT, divisors
 from chartgen.checks.rules import Rulebook, rules_for
 from chartgen.checks.speed import architecture_of, recipe_of, run_of_job
 from chartgen.data.models import Architecture
@@ -24,9 +24,8 @@ from chartgen.findings import KeyProblem, Rule
 _ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch", "recompute")
 # What layouts of one job differ in: they answer for every claim in which one of these plays a part.
 _CHOSEN = ("parallelism.", "batch.micro")
-# Checks that layouts of one job differ in; a layout whose memory has room passes those of CAPACITY.
-_OF_A_LAYOUT = (*PARALLELISM, interleaving_of_two_stages, connections_of_a_gpu)
-_OF_THE_JOB = tuple(check for check in CHECKS if check not in (*_OF_A_LAYOUT, *CAPACITY))
+# A layout whose memory has room passes the checks of CAPACITY.
+_OF_THE_JOB = tuple(check for check in CHECKS if check not in (*OF_A_LAYOUT, *CAPACITY))
 # Keys that a search may change, as `auto` names them; `fit` also searches FSDP, which changes the form of checkpoints.
 CHOICES = ("parallelism", "batch.micro", "recompute")
 _EVERY = (*CHOICES, "sharding")
@@ -82,7 +81,9 @@ def layouts_of(job: Job, choices: tuple[str, ...] = _EVERY) -> list[Layout]:
         what = unestimated(job) or job.machine.gpu
         message = f"cannot estimate the memory of {job.launcher.name}: no formula covers {what}"
         raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
-    return sorted(searched(job, choices), key=lambda layout: (not layout.fits, _rank(layout)))
+    found = sorted(searched(job, choices), key=lambda layout: (not layout.fits, _rank(layout)))
+    # one that is predicted to be slower than the values' own comes after it
+    return sorted(found, key=lambda each: not (each.own and each.fits and _seconds(each) <= _seconds(found[0])))
 
 
 def can_estimate(job: Job) -> bool:
@@ -94,7 +95,7 @@ def works(job: Job) -> bool:
     """Report whether the job's own layout passes every check that layouts answer for."""
     load = load_of(job)
     has_room = load is None or load.certain <= TOO_MUCH
-    return has_room and _is_clear(_rules(job).claims(job)) and _passes(_OF_A_LAYOUT, job)
+    return has_room and _is_clear(_rules(job).claims(job)) and _passes(OF_A_LAYOUT, job)
 
 
 def searched(job: Job, choices: tuple[str, ...]) -> Iterator[Layout]:
@@ -111,7 +112,7 @@ def searched(job: Job, choices: tuple[str, ...]) -> Iterator[Layout]:
         )
         if found and (found[0] != own or number == 0):
             change, candidate, share = found
-            if _is_clear(rules.claims(candidate)) and _passes(_OF_A_LAYOUT, candidate):
+            if _is_clear(rules.claims(candidate)) and _passes(OF_A_LAYOUT, candidate):
                 run, gpu = run_of_job(candidate), job.machine.model
                 memory = share * gpu.memory * GB if gpu else 0.0
                 seconds = None if isinstance(run, str) else seconds_of(run)
@@ -255,4 +256,8 @@ def _rank(layout: Layout) -> float:
     """Return the estimated time of a layout with what vendors prefer; less is better."""
     job = layout.job
     pieces = job.model_parallel * (job.data_parallel if layout.sharded else job.parallel("virtualPipeline"))
-    return float((layout.step_seconds or 1) * pieces**_PIECES * job.micro_batch**_MICRO)
+    return float(_seconds(layout) * pieces**_PIECES * job.micro_batch**_MICRO)
+
+
+def _seconds(layout: Layout) -> float:
+    return layout.step_seconds or 1

@@ -80,6 +80,26 @@ def interleaving_of_two_stages(job: Job) -> Iterator[KeyProblem]:
     yield KeyProblem("parallelism.virtualPipeline", message, hint, ("parallelism.pipeline", config))
 
 
+@rule(
+    "NVIDIA/Megatron-LM core_v0.8.0 and core_v0.19.0, megatron/core/model_parallel_config.py, "
+    "megatron/core/transformer/transformer_config.py, megatron/core/pipeline_parallel/schedules.py",
+    remedy="`parallelism.…`: use 2 or more, or set … in … to false",
+)
+def options_of_a_layout(job: Job) -> Iterator[KeyProblem]:
+    """Options that overlap transfers with other work stop Megatron at the start in a layout without these transfers."""
+    staged, given, config = job.parallel("pipeline") > 1, job.options, job.key("config")
+    for option, size, applies in (
+        ("defer_embedding_wgrad_compute", "pipeline", True),
+        ("overlap_moe_expert_parallel_comm", "expert", True),
+        ("overlap_moe_expert_parallel_comm", "virtualPipeline", staged),
+        # other programs leave it out themselves
+        ("overlap_p2p_comm", "virtualPipeline", staged and job.launcher.name == "nemo-1"),
+    ):
+        if applies and job.parallel(size) == 1 and given.get(option):
+            hint, also = f"use 2 or more, or set {option} in {config} to false", ("parallelism.pipeline", config)
+            yield KeyProblem(f"parallelism.{size}", f"1, and {option} needs more", hint, also)
+
+
 @rule(_ARGUMENTS, remedy='`env.…`: use env.…: "32"; `env.…`: remove it, which gives 1')
 def connections_of_a_gpu(job: Job) -> Iterator[KeyProblem]:
     """Before Blackwell, tensor and context parallelism need the order of one connection, and FSDP needs several."""
@@ -97,6 +117,10 @@ def connections_of_a_gpu(job: Job) -> Iterator[KeyProblem]:
         message = f"{value or 'nothing'} with {' and '.join(sizes)} stops Megatron-LM on {job.machine.gpu}"
         also = tuple(f"parallelism.{name}" for name in ("tensor", "context"))
         yield KeyProblem(f"env.{_CONNECTIONS}", message, "remove it, which gives 1", also)
+
+
+# Checks that layouts of one job differ in.
+OF_A_LAYOUT = rules_in(globals())
 
 
 def _generation(job: Job) -> float:

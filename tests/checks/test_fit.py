@@ -82,7 +82,7 @@ OF_ANOTHER_GPU = set(product(("llama3-8b", "llama3-70b"), ("eks-p6e-gb200", "gke
 
 @pytest.mark.full
 def test_layouts_that_vendors_run_are_among_the_first() -> None:
-    places, speeds = {}, []
+    places = {}
     for name, preset in product(TARGETS, presets(open_library(()))):
         files = preset_layers(preset, name, open_library(()))
         # the paper's series shows a scale on another GPU, and no formula covers adapters
@@ -91,12 +91,11 @@ def test_layouts_that_vendors_run_are_among_the_first() -> None:
         found = fitting_layouts(target(name), load_values(files))
         place, own = next((place, layout) for place, layout in enumerate(found, 1) if layout.own)
         places[preset, name] = place / len(found)
-        speeds.append((own.step_seconds or 0) / (found[0].step_seconds or 1))
+        assert (own.step_seconds or 0) >= (found[0].step_seconds or 0) or not own.fits
     late = {pair for pair, place in places.items() if place > 0.05}
     assert (len(places), len(places.keys() - OF_ANOTHER_GPU)) == (38, 30)
     assert len(late - OF_ANOTHER_GPU) <= 3, late
     assert len(late) <= 7, late
-    assert sum(speed >= 0.95 for speed in speeds) >= 35
 
 
 def test_the_first_layout_is_about_as_fast_as_the_fastest() -> None:
@@ -219,7 +218,15 @@ def test_a_model_that_is_too_large_has_no_layout() -> None:
     assert fitting("gpt3-175b", 8) == []
 
 
-@pytest.mark.parametrize(("preset", "gpus", "sets"), [("llama3-8b", 8, ()), ("llama3-70b", 64, ("recompute=full",))])
+# without these a pipeline needs no interleaving, and the model no pipeline
+UNTIED = tuple(
+    f"launchers.nemo-1.config.model.{name}=false" for name in ("overlap_p2p_comm", "defer_embedding_wgrad_compute")
+)
+
+
+@pytest.mark.parametrize(
+    ("preset", "gpus", "sets"), [("llama3-8b", 8, ()), ("llama3-70b", 64, ("recompute=full", *UNTIED))]
+)
 def test_no_layout_that_passes_every_check_is_left_out(preset: str, gpus: int, sets: tuple[str, ...]) -> None:
     found = {sizes(layout) for layout in fitting(preset, gpus, *sets)}
     job = Job(

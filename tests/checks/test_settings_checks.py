@@ -17,6 +17,11 @@ OVERLAPPED = f"launchers.nemo-1.config.model={json.dumps({'overlap_p2p_comm': Tr
 SHARED = ("parallelism.tensor=4", "parallelism.sequence=true")
 EXPERTS = ("model.family=mixtral", "model.experts=8", "batch.global=64")
 GPT = ("model.experts=8", "batch.global=64")
+MOVED = (*SHARED, *EXPERTS, "parallelism.expertTensor=1", f"{CONFIG}.overlap-moe-expert-parallel-comm=true")
+STAGES = ("parallelism.pipeline=4", "batch.global=64")
+LAYOUT = "options-of-a-layout"
+NEMO_OVERLAPS = "launchers.nemo-1.config.model.overlap_p2p_comm=true"
+NEMO_DEFERS = "launchers.nemo-1.config.model.defer_embedding_wgrad_compute"
 UNEVEN = ("parallelism.pipeline=4", "batch.global=16", f"{CONFIG}.decoder-first-pipeline-num-layers=2")
 UNEVEN_14 = (*UNEVEN, "model.layers=14")
 SEGMENTS = "env.PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
@@ -35,7 +40,12 @@ RIGHT = [
     # connections
     ["env.CUDA_DEVICE_MAX_CONNECTIONS=8"],
     [*SHARED, "env.CUDA_DEVICE_MAX_CONNECTIONS=1"],
-    [*SHARED, "env.CUDA_DEVICE_MAX_CONNECTIONS=8", f"{CONFIG}.overlap-moe-expert-parallel-comm=true"],
+    [*MOVED, "parallelism.expert=2", "env.CUDA_DEVICE_MAX_CONNECTIONS=8"],
+    # options of a layout
+    [*MOVED, *STAGES, "nodes=4", "parallelism.expert=2", "parallelism.virtualPipeline=3"],
+    ["launcher=nemo-1", *STAGES, "parallelism.virtualPipeline=3", NEMO_OVERLAPS],
+    ["launcher=nemo-1", *STAGES, f"{NEMO_DEFERS}=true"],
+    ["launcher=nemo-1", f"{NEMO_DEFERS}=false", NEMO_OVERLAPS],
     [f"{CONFIG}.use-megatron-fsdp=true", "env.CUDA_DEVICE_MAX_CONNECTIONS=32"],
     ["launcher=nemo-1", *SHARED, "env.CUDA_DEVICE_MAX_CONNECTIONS=8"],
     # memory of PyTorch
@@ -94,6 +104,15 @@ WRONG = [
         "parallelism.expertTensor",
         "leave it out",
     ),
+    ([*MOVED], LAYOUT, "parallelism.expert", "use 2 or more"),
+    ([*MOVED, *STAGES, "parallelism.expert=2"], LAYOUT, "parallelism.virtualPipeline", "use 2 or more"),
+    (
+        ["launcher=nemo-1", *STAGES, NEMO_OVERLAPS],
+        "options-of-a-layout",
+        "parallelism.virtualPipeline",
+        "use 2 or more",
+    ),
+    (["launcher=nemo-1", f"{NEMO_DEFERS}=true"], LAYOUT, "parallelism.pipeline", "use 2 or more"),
     # newer images take biases of experts, older ones never
     ([*GPT, OLD, f"{CONFIG}.no-bias-dropout-fusion=true"], "biases-of-experts", "model.family", "use mixtral"),
     (
