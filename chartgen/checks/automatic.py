@@ -28,8 +28,6 @@ AUTO = "auto"
 _BASIS = ("launcher", "model", "sequenceLength", "precision")
 _MACHINES = ("nodes", "gpusPerNode", "machineType", "batch.global")
 _MOST_GPUS = 16384
-# Of two layouts that are less apart, the estimate often does not know the faster one (docs/explanation/prediction.md).
-_NEAR = 1.1
 # Machines from which on one waits for a lost one: 16 with 8 GPUs each lose one in 16 days (Llama 3's rate).
 _SPARED = 16
 FITTING = Rule(
@@ -67,7 +65,7 @@ def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None
     """Choose what values leave open: the layout; interval of checkpoints, grace period and spares of a run that saves.
 
     The layout is the first of `chartgen fit`, among the keys that are `auto`. Those of a preset are, unless the user
-    set sizes; its own layout stays where none is estimated to be 10 % faster.
+    set sizes; its own layout is one of those compared.
 
     Args:
         chart: The chart; values of charts that chartgen did not make stay unchanged.
@@ -129,19 +127,13 @@ def _with_layout(chart: Chart, values: Values, before: Mapping[str, Any] | None)
     if before and (kept := _kept(chart, job, words, before)):
         return _decision(plain, words, kept, None, reason)
     found = layouts_of(job, words)
-    own = next((each for each in found if each.own), None)
     first = found[0] if found and found[0].fits else None
-    if of_preset and (_is_near(own, first) if first else works(job)):
+    if of_preset and (first.own if first else works(job)):
         return Decision(plain, {}, job=job)
     if first is None:
         raise ChartgenError(_refusal(job, words, plain))
-    reason = _reason(job, first, own) if of_preset else reason
+    reason = _reason(job, first, next((each for each in found if each.own), None)) if of_preset else reason
     return _decision(plain, words, first.values, first.step_seconds, reason)
-
-
-def _is_near(own: Layout | None, first: Layout) -> bool:
-    """Report whether a preset's own layout, which somebody ran, fits and is estimated nearly as fast as another."""
-    return own is not None and own.fits and (own.step_seconds or 1) <= _NEAR * (first.step_seconds or 1)
 
 
 def _reason(job: Job, first: Layout, own: Layout | None) -> str:
