@@ -23,10 +23,8 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
 
 AUTO = "auto"
-# What a layout depends on: while it stays the same, an upgrade keeps the layout of the release. A run that saves keeps
-# it on other machines too, since Megatron's checkpoints of the optimizer are by default those of one layout.
-_BASIS = ("launcher", "model", "sequenceLength", "precision")
-_MACHINES = ("nodes", "gpusPerNode", "machineType", "batch.global")
+# What a layout depends on: while it stays the same, an upgrade keeps the layout of the release.
+_BASIS = ("launcher", "nodes", "gpusPerNode", "machineType", "model", "sequenceLength", "precision", "batch.global")
 _MOST_GPUS = 16384
 # Machines from which on one waits for a lost one: 16 with 8 GPUs each lose one in 16 days (Llama 3's rate).
 _SPARED = 16
@@ -50,22 +48,18 @@ class Decision:
     saving: Change = field(default_factory=dict)
 
     def __str__(self) -> str:
+        sizes = {key.rpartition(".")[2] if "parallel" in key else key: value for key, value in self.change.items()}
         step = f" (estimated {self.step_seconds:.3g} s a step)" if self.step_seconds else ""
-        layout = f"{self.reason} -> {_sizes(self.change)}{step}"
+        layout = f"{self.reason} -> {', '.join(f'{key} {str(value).lower()}' for key, value in sizes.items())}{step}"
         left = [f"{key}: left out -> {value}" for key, value in self.saving.items()]
         return "; ".join([layout, *left] if self.change else left)
-
-
-def _sizes(change: Change) -> str:
-    """Return sizes of a layout as words."""
-    return ", ".join(f"{key.removeprefix('parallelism.')} {str(value).lower()}" for key, value in change.items())
 
 
 def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None) -> Decision:
     """Choose what values leave open: the layout; interval of checkpoints, grace period and spares of a run that saves.
 
-    The layout is the first of `chartgen fit`, among the keys that are `auto`. Those of a preset are, unless the user
-    set sizes; its own layout is one of those compared.
+    The layout is the first of `chartgen fit`, among the keys that are `auto`. A preset keeps its own layout where that
+    passes every check; elsewhere one is chosen, unless the user set sizes.
 
     Args:
         chart: The chart; values of charts that chartgen did not make stay unchanged.
@@ -110,44 +104,39 @@ _LEFT_OUT = {
 
 def _with_layout(chart: Chart, values: Values, before: Mapping[str, Any] | None) -> Decision:
     """Choose the layout that values leave open."""
-    origin, words = origin_of(chart), open_keys(values)
-    if not isinstance(origin, Composed) or not (words or values.presets):
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed):
+        return Decision(values, {})
+    words = open_keys(values)
+    if not words and not values.presets:
         return Decision(values, {})
     plain = replace(values, data=_without(values.data, words))
     if origin.setup or check_values(chart, plain):
         return Decision(plain, {})
     job = Job(effective_values(chart, plain), origin.target, origin.workload)
-    # a preset's layout that no other layer changes, where formulas cover others
-    of_preset = not words and _of_preset(values, "parallelism") and job.trains and can_estimate(job)
-    if of_preset:
+    reason = f"{', '.join(words)}: auto"
+    if not words and _is_misplaced(job, values):
         words = tuple(key for key in CHOICES if _of_preset(values, key))
+        reason = f"layout of the preset does not fit {job.world} {job.machine.gpu}"
     if not words:
         return Decision(plain, {}, job=job)
-    reason = f"{', '.join(words)}: auto"
     if before and (kept := _kept(chart, job, words, before)):
         return _decision(plain, words, kept, None, reason)
     found = layouts_of(job, words)
-    first = found[0] if found and found[0].fits else None
-    if of_preset and (first.own if first else works(job)):
-        return Decision(plain, {}, job=job)
-    if first is None:
+    if not found or not found[0].fits:
         raise ChartgenError(_refusal(job, words, plain))
-    reason = _reason(job, first, next((each for each in found if each.own), None)) if of_preset else reason
-    return _decision(plain, words, first.values, first.step_seconds, reason)
-
-
-def _reason(job: Job, first: Layout, own: Layout | None) -> str:
-    """Return why another layout than a preset's own one is chosen."""
-    if own is None:
-        return f"layout of the preset does not fit {job.world} {job.machine.gpu}"
-    sizes = _sizes({key: value for key, value in own.values.items() if value != first.values[key]})
-    step = f"estimated {own.step_seconds or 0:.3g} s a step" if own.fits else "too little room in memory"
-    return f"layout of the preset ({sizes}: {step}; --set parallelism.tensor={job.parallel('tensor')} keeps it)"
+    return _decision(plain, words, found[0].values, found[0].step_seconds, reason)
 
 
 def open_keys(values: Values) -> tuple[str, ...]:
     """Return the keys that values leave to chartgen with the word `auto`."""
     return tuple(key for key in CHOICES if value_at(values.data, key) == AUTO)
+
+
+def _is_misplaced(job: Job, values: Values) -> bool:
+    """Report whether a preset's own layout, which no other layer changes, fails the checks on these machines."""
+    theirs = values.presets > 0 and _of_preset(values, "parallelism")
+    return theirs and job.trains and can_estimate(job) and not works(job)
 
 
 def _of_preset(values: Values, key: str) -> bool:
@@ -169,23 +158,20 @@ def _without(data: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
 
 def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, Any]) -> Change | None:
     """Return the layout of the release, if what it depends on is as it was and it still works."""
-    saves = value_at(job.values, "checkpoint.enabled") and value_at(before, "checkpoint.enabled")
-    former = _former(chart, job, before, _BASIS if saves else (*_BASIS, *_MACHINES))
+    former = _former(chart, job, before)
     if former is None or value_at(former.values, "parallelism") == AUTO:
         return None
     layout = {key: value for key, value in layout_values(former).items() if key.startswith(words)}
     return layout if works(changed(job, layout)) else None
 
 
-def _former(
-    chart: Chart, job: Job, before: Mapping[str, Any], basis: tuple[str, ...] = (*_BASIS, *_MACHINES)
-) -> Job | None:
+def _former(chart: Chart, job: Job, before: Mapping[str, Any]) -> Job | None:
     """Return the job of the release; None if what choices depend on is not as it was."""
     old = Values(dict(before))
     if check_values(chart, old):
         return None
     former = replace(job, values=effective_values(chart, old))
-    return former if all(value_at(former.values, key) == value_at(job.values, key) for key in basis) else None
+    return former if all(value_at(former.values, key) == value_at(job.values, key) for key in _BASIS) else None
 
 
 def _refusal(job: Job, words: tuple[str, ...], values: Values) -> Problem:
@@ -238,7 +224,7 @@ def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> 
         ChartgenError: A value does not fit the schema, the GPUs are not whole machines, or the memory of the program or
             the GPU is not known.
     """
-    job = readable_job(target, replace(values, presets=0))  # a preset's own layout is that of the values
+    job = readable_job(target, values)
     return layouts_of(job if gpus is None else _on(job, gpus))
 
 

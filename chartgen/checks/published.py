@@ -7,14 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chartgen.data import read_table
-from chartgen.data.gpus import all_gpus
-from chartgen.data.models import find_architecture
 from chartgen.errors import Problem, UsageError, did_you_mean
-from chartgen.estimator import Run, estimate_run
-from chartgen.estimator.estimate import hardware_of, months_of
-
-# Size of a published layout -> name of it in a run, where that is another.
-_SIZES = {"virtualPipeline": "virtual", "micro": "micro_batch"}
+from chartgen.estimator import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,21 +31,7 @@ class Figure:
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {size}" for name, size in self.layout.items())
         run = f"{self.tokens:,.0f} tokens/s for each of {self.gpus} GPUs, {self.precision}, batch {self.batch}"
-        more = self.tokens / self.estimated - 1 if self.estimated else 0
-        than = f", {abs(more):.0%} {'faster' if more > 0 else 'slower'} than its estimate" if more else ""
-        return f"{run}: {sizes} ({self.source}, {self.container}){than}"
-
-    @property
-    def estimated(self) -> float | None:
-        """Return the tokens/s per GPU that chartgen estimates for this run; None if it cannot."""
-        model, gpu = find_architecture(self.model), all_gpus().get(self.gpu)
-        hardware = hardware_of(gpu) if gpu else None
-        if model is None or hardware is None or not (self.layout and self.batch):
-            return None
-        sizes: dict[str, Any] = {_SIZES.get(name, name): size for name, size in self.layout.items()}
-        sizes["software"] = months_of(self.container) or 0.0
-        found = estimate_run(Run(model, hardware, self.gpus, self.precision, self.sequence, self.batch, **sizes))
-        return found.tokens_per_second_per_gpu.middle if found else None
+        return f"{run}: {sizes} ({self.source}, {self.container})"
 
 
 def published_data() -> dict[str, Any]:
