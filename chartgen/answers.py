@@ -47,7 +47,7 @@ def plain(value: Any) -> Any:
 @cache
 def record_members(record: Any) -> dict[str, Any]:
     """Return the fields of a record with their defaults; empty for any other type."""
-    if record is Problem:
+    if issubclass(record, Problem):
         return {"message": MISSING, "hint": ""}  # its place is one in the user's files, which a cluster does not know
     if is_dataclass(record):
         return {field.name: field.default for field in fields(record)}

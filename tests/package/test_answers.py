@@ -16,6 +16,8 @@ from userlib import chartgen
 
 import chartgen as package
 from chartgen.answers import plain
+from chartgen.errors import Problem
+from chartgen.releases.status.pending import NotYet
 from chartgen.releases.status.stacks import StackGroup
 from chartgen.reports import FindingRow
 
@@ -68,6 +70,12 @@ def test_what_is_unknown_is_null_and_names_of_the_user_stay() -> None:
     when = datetime(2026, 1, 2, 3, 4, 5, 600, timezone.utc)
     assert plain([when, Path("a/b"), frozenset({"b", "a"})]) == ["2026-01-02T03:04:05+00:00", "a/b", ["a", "b"]]
     assert plain(StackGroup(ranks=(1,)))["error"] is None
+
+
+def test_a_cause_that_may_only_be_a_delay_is_printed_as_any_other() -> None:
+    assert (
+        plain(NotYet("no report yet")) == plain(Problem("no report yet")) == {"message": "no report yet", "hint": None}
+    )
 
 
 def test_engines_are_listed_as_published() -> None:
