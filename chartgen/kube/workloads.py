@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.errors import Problem
+from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, Kind, Object
 from chartgen.kube.controllers import VOLCANO
 from chartgen.kube.manifest_walk import maps
@@ -201,7 +201,10 @@ def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
 def _workers(item: dict[str, Any]) -> Workers | None:
     """Return the workers of an object; None when it is not a run, or its pods are unknown."""
     kind = run_kind(item)
-    role = next((role for role in kind.roles(item["spec"]) if role.works), None) if kind else None
+    try:
+        role = next((role for role in kind.roles(item["spec"]) if role.works), None) if kind else None
+    except (KeyError, TypeError, AttributeError):
+        raise ChartgenError(f"the record of the release has a {item['kind']} of another form; restore it") from None
     if kind is None or role is None:
         return None
     return Workers(item["metadata"]["name"], kind.name, role.template, role.count, queue_of(item))
