@@ -195,16 +195,16 @@ class Workers:
 
 def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
     """Return the workers of the run among rendered objects; None without a run."""
-    return next(filter(None, map(_workers, with_runtimes(rendered))), None)
+    try:
+        return next(filter(None, map(_workers, with_runtimes(rendered))), None)
+    except (KeyError, TypeError, AttributeError):
+        raise ChartgenError("an object of the release is of another form than its kind; restore its record") from None
 
 
 def _workers(item: dict[str, Any]) -> Workers | None:
     """Return the workers of an object; None when it is not a run, or its pods are unknown."""
     kind = run_kind(item)
-    try:
-        role = next((role for role in kind.roles(item["spec"]) if role.works), None) if kind else None
-    except (KeyError, TypeError, AttributeError):
-        raise ChartgenError(f"the record of the release has a {item['kind']} of another form; restore it") from None
+    role = next((role for role in kind.roles(item["spec"]) if role.works), None) if kind else None
     if kind is None or role is None:
         return None
     return Workers(item["metadata"]["name"], kind.name, role.template, role.count, queue_of(item))

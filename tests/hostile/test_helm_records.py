@@ -248,8 +248,10 @@ def test_a_tenants_objects_do_not_end_the_commands_of_others(
 
 
 @pytest.mark.threat(16)
-@pytest.mark.parametrize("text", [manifest("null"), manifest("7"), manifest("{template: {}}").partition("spec")[0]])
+@pytest.mark.parametrize(
+    "text", [manifest("null"), manifest("7"), manifest("{template: {}}").partition("spec")[0], "kind: Job"]
+)
 def test_a_run_without_its_parts_ends_a_command_with_one_line(text: str) -> None:
     record = read_record(secret(json.dumps(content(manifest=text)).encode()))
-    with pytest.raises(ChartgenError, match=r"^the record of the release has a Job of another form; restore it$"):
+    with pytest.raises(ChartgenError, match=r"^an object of the release is of another form than its kind; restore"):
         run_of(record)
