@@ -8,6 +8,7 @@ Only pyhelm3's `Command.run` is used. Its `Client` rejects every Helm that was b
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -121,7 +122,9 @@ RENDER_LIMIT = 60.0
 # Helm ends before Go's garbage collector earns its time: without it, a render takes half of the processor time. From
 # 1 GiB on, it collects.
 _GO = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
-_AS_WORDS = [*(f"{name}={value}" for name, value in _GO.items()), "exec"]
+_AS_WORDS = [*(f"{name}={value}" for name, value in _GO.items()), "exec", "sh", "-c"]
+_AS_WORDS += ['echo $$ >"$0"; ulimit -v "$1" 2>/dev/null; shift; exec "$@"']
+CLUSTER_LIMIT, CLUSTER_MEMORY = 3600.0, 8 << 20  # seconds, KiB: the server of a cluster may never end its answer
 # Helm gets this missing folder instead of the user's folders when it does not need a cluster.
 _NOWHERE = "/nonexistent"
 _ALONE = {"HOME": _NOWHERE, "KUBECONFIG": _NOWHERE, **_GO} | {
@@ -151,20 +154,32 @@ class Helm:
             MissingToolError: The cluster cannot be reached.
             HelmError: Helm failed for another reason.
         """
+        from tempfile import NamedTemporaryFile
+        from threading import Timer
+
         from pyhelm3 import Command, Error
 
         _silence("pyhelm3")
         # Words for the shell that pyhelm3 starts: it takes no environment, and a cancelled command terminates only the
         # shell, which `exec` replaces with Helm.
         command = Command(executable=_AS_WORDS[0], kubeconfig=self.kubeconfig, kubecontext=self.context)
+        note = NamedTemporaryFile("r")  # noqa: SIM115
+        timer = Timer(CLUSTER_LIMIT, lambda: os.kill(int(note.read()), 9))
+        timer.start()
+        words = [*_AS_WORDS[1:], note.name, str(CLUSTER_MEMORY), str(self.executable), *arguments]
         try:
-            return _wait(command, [*_AS_WORDS[1:], str(self.executable), *arguments], stdin)
+            return _wait(command, words, stdin)
         except Error as error:
             stderr = error.stderr.decode(errors="replace")
+            if error.returncode < 0 or "\ngoroutine " in stderr[:TELLING]:
+                raise HelmError(f"helm {arguments[0]} was ended: it took more memory or time than it may") from None
             # A webhook that does not answer is a fault inside a cluster that is reachable.
             if (match := UNREACHABLE.search(stderr)) and "webhook" not in stderr:
                 raise MissingToolError(unreachable_reason(stderr, match)) from None
             raise HelmError(stderr, error.stdout.decode(errors="replace")) from None
+        finally:
+            timer.cancel()
+            note.close()
 
     def render(self, arguments: Sequence[str], stdin: str) -> str:
         """Run a Helm command without a cluster, and end it when it takes too long.

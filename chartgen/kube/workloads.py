@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.errors import Problem
+from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, Kind, Object
 from chartgen.kube.controllers import VOLCANO
 from chartgen.kube.manifest_walk import maps
@@ -195,7 +195,10 @@ class Workers:
 
 def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
     """Return the workers of the run among rendered objects; None without a run."""
-    return next(filter(None, map(_workers, with_runtimes(rendered))), None)
+    try:
+        return next(filter(None, map(_workers, with_runtimes(rendered))), None)
+    except (KeyError, TypeError, AttributeError):
+        raise ChartgenError("an object of the release is of another form than its kind; restore its record") from None
 
 
 def _workers(item: dict[str, Any]) -> Workers | None:

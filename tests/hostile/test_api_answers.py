@@ -17,6 +17,7 @@ import pytest
 from stranger_api import VERSION, Answer, answering
 
 from chartgen.errors import ChartgenError, Problem
+from chartgen.helm import program
 from chartgen.kube import JOBSET, LEASE, POD, Cluster
 from chartgen.kube.answers import body
 from chartgen.kube.connection import connect
@@ -319,3 +320,17 @@ def test_nothing_is_kept_of_what_follows_packed_bytes() -> None:
     with pytest.raises(ValueError, match="gzip"):
         body(blocks, "gzip")
     assert len(list(blocks)) == 63
+
+
+@pytest.mark.threat(17)
+@pytest.mark.parametrize("case", ["nothing", "blanks", "a text without an end"])
+def test_helm_ends_whatever_the_server_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    answers = {"nothing": lambda _: time.sleep(60), "blanks": trickle(b"HTTP/1.1 200 OK\r\n\r\n{")}
+    monkeypatch.setattr(program, "CLUSTER_LIMIT", 60.0 if case == "a text without an end" else 3.0)
+    monkeypatch.setattr(program, "CLUSTER_MEMORY", 3 << 20)
+    began = time.monotonic()
+    with answering(tmp_path, lambda _: answers.get(case, endless)) as file:
+        helm = program.find_helm(kubeconfig=file)
+        with pytest.raises(program.HelmError, match=r"^helm uninstall was ended: it took more memory or time"):
+            helm.run(["uninstall", "my-run"])
+    assert time.monotonic() - began < 50

@@ -29,6 +29,7 @@ from chartgen.kube import NAMESPACE, POD, SECRET, Kind, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.releases.history import RevisionRecord, parse_time, read_record
 from chartgen.releases.plan import keep_files
+from chartgen.releases.state import run_of
 from chartgen.releases.status.training_log import progress_of
 
 INFO = {"status": "deployed", "last_deployed": "2026-11-24T06:00:00Z"}
@@ -244,3 +245,13 @@ def test_a_tenants_objects_do_not_end_the_commands_of_others(
     assert checks["outputs-of-others"] == ("warn", has(said))
     assert said in made.stderr
     assert {checks[name][0] for name in ("permissions", "machines", "machines-free", "admission")} == {"pass"}
+
+
+@pytest.mark.threat(16)
+@pytest.mark.parametrize(
+    "text", [manifest("null"), manifest("7"), manifest("{template: {}}").partition("spec")[0], "kind: Job"]
+)
+def test_a_run_without_its_parts_ends_a_command_with_one_line(text: str) -> None:
+    record = read_record(secret(json.dumps(content(manifest=text)).encode()))
+    with pytest.raises(ChartgenError, match=r"^an object of the release is of another form than its kind; restore"):
+        run_of(record)
