@@ -74,10 +74,14 @@ class Chart:
         return True
 
     def diff(self, directory: Path) -> str:
-        """Return a unified diff from a folder's content to this chart; empty when they are equal."""
+        """Return a unified diff from a folder's content to this chart; empty when they are equal.
+
+        Raises:
+            ChartgenError: The folder is a link that leads elsewhere.
+        """
         import difflib
 
-        there = _files(directory)
+        there = _files(linked_within(directory))
         lines: list[str] = []
         for path in sorted(there.keys() | self.files.keys()):
             old, new = there.get(path), self.files.get(path)
@@ -127,4 +131,9 @@ def _refuse_leaving(paths: Iterable[str], directory: Path) -> None:
 def _files(directory: Path) -> dict[str, str]:
     """Return all files of a folder as a build compares them, including those that `.helmignore` excludes."""
     paths = sorted(path for path in directory.rglob("*") if path.is_file())
-    return {path.relative_to(directory).as_posix(): path.read_text("utf-8", "surrogateescape") for path in paths}
+    return {path.relative_to(directory).as_posix(): _text(path) for path in paths}
+
+
+def _text(path: Path) -> str:
+    """Return a file's text; a link, which no build makes, is not followed: a stranger's may lead to any file."""
+    return f"a link to {path.readlink()}\n" if path.is_symlink() else path.read_text("utf-8", "surrogateescape")

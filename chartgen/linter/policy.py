@@ -44,6 +44,8 @@ _UNCONFINED: dict[str, object] = {
 _BY_REFERENCE = "take it from a Secret with secretKeyRef"
 # kubernetes/kubernetes v1.37, plugin/pkg/auth/authorizer/rbac/bootstrappolicy: some change roles, or write tokens.
 _CONTROL = ("cluster-admin", "system:controller:", "system:kube-controller-manager")
+# A kubelet's roles: Secrets and pods everywhere, or programs in any pod. Longer names, as of its proxy, have little.
+_KUBELET = ("system:node", "system:kubelet-api-admin")
 # The container's credential for the API server; a pod with its own account is meant to have one.
 _DEFAULT_ACCOUNT = (None, "", "default")
 
@@ -80,10 +82,10 @@ def no_host_processes(thing: Object) -> Iterator[PartProblem]:
 
 
 def no_cluster_admin(thing: Object) -> Iterator[PartProblem]:
-    """A binding of the role cluster-admin, or of a controller of Kubernetes, gives control of the whole cluster."""
+    """A binding of the role cluster-admin, of a controller or of the kubelet gives control of the whole cluster."""
     role = thing.get("roleRef")
     name = str(role.get("name")) if isinstance(role, dict) else ""
-    if thing.get("kind") == "ClusterRoleBinding" and name.startswith(_CONTROL):
+    if thing.get("kind") == "ClusterRoleBinding" and (name.startswith(_CONTROL) or name in _KUBELET):
         yield PartProblem(f"binds the role {name}", "bind a role with few permissions", ("roleRef", "name"))
 
 

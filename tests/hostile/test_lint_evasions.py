@@ -470,8 +470,11 @@ def test_privileges_by_other_names(lint: Lint) -> None:
     kind = "apiVersion: psmdb.percona.com/v1\nkind: PerconaServerMongoDB\nmetadata: {name: e}\n"
     text = f"{kind}spec: {{replsets: [{{name: a, containerSecurityContext: {{privileged: true}}}}]}}\n"
     assert "no-privileged-containers" in lint(chart(x=text))[1]
-    for name in ("system:controller:clusterrole-aggregation-controller", "system:kube-controller-manager"):
-        assert lint(chart(x=BINDING.replace("cluster-admin", f"'{name}'")))[:2] == (1, {"no-cluster-admin"})
+    names = ("controller:clusterrole-aggregation-controller", "kube-controller-manager", "node", "kubelet-api-admin")
+    for name in names:
+        assert lint(chart(x=BINDING.replace("cluster-admin", f"'system:{name}'")))[:2] == (1, {"no-cluster-admin"})
+    for name in ("system:node-problem-detector", "system:node-proxier"):
+        assert lint(chart(x=BINDING.replace("cluster-admin", f"'{name}'")))[0] == 0
 
 
 @pytest.mark.threat(11)

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -67,6 +68,27 @@ def test_a_chart_in_memory_is_written_into_its_folder_only(tmp_path: Path) -> No
     with pytest.raises(ChartgenError):
         Chart("good", {"Chart.yaml": "", "../planted": "x"}).write(tmp_path / "good")
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.threat(5)
+@pytest.mark.parametrize("linked", ["good/Chart.yaml", "good/more", "good"])
+def test_the_diff_of_a_build_reads_nothing_outside(linked: str, tmp_path: Path) -> None:
+    """A link in place of the chart's folder is refused; one in it differs from any file, whatever it leads to."""
+    home = tmp_path / "home"
+    write(home, {"Chart.yaml": "private\n"})
+    write(tmp_path / "charts", {"good/values.yaml": "", "x": ""})
+    link = tmp_path / "charts" / linked
+    if link.is_dir():
+        shutil.rmtree(link)
+    link.symlink_to(home if linked == "good" else home / "Chart.yaml")
+    chart = Chart("good", {"Chart.yaml": "name: good\n", "values.yaml": ""})
+    try:
+        shown = chart.diff(tmp_path / "charts/good")
+        assert f"-a link to {home / 'Chart.yaml'}\n" in shown
+    except ChartgenError as error:
+        shown = str(error)
+        assert linked == "good"
+    assert "private" not in shown
 
 
 @pytest.mark.threat(16)
