@@ -171,7 +171,7 @@ class Helm:
             return _wait(command, words, stdin)
         except Error as error:
             stderr = error.stderr.decode(errors="replace")
-            if error.returncode < 0 or "\ngoroutine " in stderr[:TELLING]:
+            if error.returncode < 0 or "fatal error: " in stderr[:TELLING]:  # of the Go runtime; a panic is a defect
                 raise HelmError(f"helm {arguments[0]} was ended: it took more memory or time than it may") from None
             # A webhook that does not answer is a fault inside a cluster that is reachable.
             if (match := UNREACHABLE.search(stderr)) and "webhook" not in stderr:

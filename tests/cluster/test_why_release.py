@@ -61,8 +61,9 @@ def test_the_rank_that_failed_first_is_named_although_another_pod_ended_before(
     machine = (machines.cluster.get(POD, second) or {})["spec"]["nodeName"]
     kubelet.write(first, f"[rank0]: {LOST}", second=9)
     kubelet.write(second, "[rank11]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4 GiB", second=5)
-    end_container(machines.cluster, first, code=1, finishedAt="2026-01-02T03:04:10Z")
+    # the controller may remove the other pod as soon as one has failed: the log that decides is of the first to fail
     end_container(machines.cluster, second, code=1, finishedAt="2026-01-02T03:04:12Z")
+    end_container(machines.cluster, first, code=1, finishedAt="2026-01-02T03:04:10Z")
     found = explain_release(machines.cluster, "short", "default")
     assert (found.cause, found.rank, found.machine, found.restart) == ("gpu-memory", 11, machine, "none")
     assert found.evidence[0].place == f"{second}:1"
