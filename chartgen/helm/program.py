@@ -122,7 +122,7 @@ RENDER_LIMIT = 60.0
 # Helm ends before Go's garbage collector earns its time: without it, a render takes half of the processor time. From
 # 1 GiB on, it collects.
 _GO = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
-_AS_WORDS = [*(f"{name}={value}" for name, value in _GO.items()), "exec", "sh", "-c"]
+_AS_WORDS = [*(f"{name}={value}" for name, value in _GO.items()), "exec", "/bin/sh", "-c"]
 _AS_WORDS += ['echo $$ >"$0"; ulimit -v "$1" 2>/dev/null; shift; exec "$@"']
 CLUSTER_LIMIT, CLUSTER_MEMORY = 3600.0, 8 << 20  # seconds, KiB: the server of a cluster may never end its answer
 # Helm gets this missing folder instead of the user's folders when it does not need a cluster.
