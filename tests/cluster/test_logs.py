@@ -65,8 +65,12 @@ def started(machines: ControlPlane) -> Iterator[Any]:
     def start(run: Object) -> list[str]:
         runs.append(run)
         machines.cluster.apply([run])
-        verdict = wait_for_verdict(machines.cluster, run["metadata"]["name"], timeout=180)
-        assert verdict.ok, verdict.reasons
+        # Volcano learns late that the pods of the run before are gone, and says that there is no room
+        wait_for(
+            lambda: wait_for_verdict(machines.cluster, run["metadata"]["name"], timeout=180).ok,
+            what="that its pods run",
+            timeout=180,
+        )
         return pod_names(machines.cluster, run["metadata"]["name"])
 
     yield start
