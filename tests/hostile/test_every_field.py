@@ -5,6 +5,7 @@ Which fields are read is recorded, with the line that reads them: a field that t
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,9 @@ from chartgen.kube import answers
 from chartgen.kube.kinds import Kind, Object
 
 Path_ = tuple[Any, ...]  # of a field: path of its kind, namespace, name, then keys and indices
+# A connection that a command leaves open ends with its process, which here is that of the tests.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 COMMANDS = (["status", RELEASE], ["why", RELEASE], ["status", "-A", "--output", "json"], ["logs", RELEASE])
 STATES = dict(run_states.states())
 SHARE = 40  # one of so many fields in the usual tests
@@ -124,6 +128,7 @@ def check(cases: list[Case], folder: Path, values: int) -> None:
             if code not in (0, 1, 2, 3) or not (error is None or isinstance(error, SystemExit)):
                 broken.append(f"{case.command} of {case.state}: {case.field} = {value!r}: {error!r}")
             assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", output), case
+    gc.collect()
     assert broken == []
 
 
