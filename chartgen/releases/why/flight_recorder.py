@@ -7,6 +7,7 @@ import pickletools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -184,17 +185,19 @@ def _messages(dumps: Mapping[int, dict[str, Any]]) -> Iterator[tuple[int, tuple[
 
     NCCL's are marked as completed when the watchdog gives up (torch 2.11).
     """
+    members = cache(lambda name: _members(dumps, name))
     for rank, dump in dumps.items():
-        entry = dump["entries"][-1] if dump["entries"] and isinstance(dump["entries"][-1], dict) else {}
-        text = _word(entry.get("profiling_name")).partition(":")[2]
+        entry = dump["entries"][-1] if dump["entries"] else None
+        if not isinstance(entry, dict) or not entry.get("is_p2p"):
+            continue
+        text, name = _word(entry.get("profiling_name")).partition(":")[2], _group_of(entry)
         began, ended, limit = (
             found if isinstance(found := entry.get(key), int) else 0
             for key in ("time_created_ns", "time_discovered_completed_ns", "timeout_ms")
         )
-        name, members = _group_of(entry), _members(dumps, _group_of(entry))
-        match = _MESSAGE.match(text) if entry.get("is_p2p") else None
-        if match and int(match[1]) < len(members) and (not ended or ended - began >= limit * 1_000_000):
-            yield rank, (members[int(match[1])], f"{text} of group {_described(dumps, name)}")
+        match = _MESSAGE.match(text)
+        if match and int(match[1]) < len(members(name)) and (not ended or ended - began >= limit * 1_000_000):
+            yield rank, (members(name)[int(match[1])], f"{text} of group {_described(dumps, name)}")
 
 
 def _order(name: str, stuck: Stuck, waiting: Mapping[str, set[int]]) -> tuple[int, str]:
