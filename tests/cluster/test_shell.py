@@ -13,11 +13,11 @@ from contextlib import ExitStack
 import manifests
 import pytest
 from answers import answer
-from kubelet import pod_names
+from kubelet import pod_names, serve_machine
 from process_helpers import running
 from userlib import chartgen
 
-from chartgen.kube import NODE, wait_for
+from chartgen.kube import wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.processes import listens
@@ -53,8 +53,7 @@ def pods(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with (folder / "kwok.log").open("w") as log, running(argv, stderr=log):
         wait_for(lambda: listens(port), what="that kwok serves", timeout=180)
         for name in names:
-            status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
-            plane.cluster.patch(NODE, name, {"status": status}, subresource="status")
+            serve_machine(plane.cluster, name, port)
         plane.cluster.apply([run])
         assert wait_for_verdict(plane.cluster, "shell", timeout=180).ok
         yield pod_names(plane.cluster, "shell")

@@ -65,7 +65,7 @@ def test_the_rank_that_failed_first_is_named_although_another_pod_ended_before(
     end_container(machines.cluster, second, code=1, finishedAt="2026-01-02T03:04:12Z")
     end_container(machines.cluster, first, code=1, finishedAt="2026-01-02T03:04:10Z")
     found = explain_release(machines.cluster, "short", "default")
-    assert (found.cause, found.rank, found.machine, found.restart) == ("gpu-memory", 11, machine, "none")
+    assert (found.cause, found.rank, found.machine, found.restart) == ("gpu-memory", 11, machine, "none"), found
     assert found.evidence[0].place == f"{second}:1"
     monkeypatch.setenv("KUBECONFIG", str(machines.kubeconfig))
     wait_for(lambda: read_readout(machines.cluster, "short", "default").failure, what="that it has failed", timeout=180)
@@ -80,7 +80,10 @@ def test_the_end_of_a_container_counts_when_its_log_shows_nothing(
 ) -> None:
     first, second = start(manifests.jobset("large", 2, pool=POOL))
     kubelet.write(first, f"[rank0]: {LOST}")
+    kubelet.waiting.add(second)
     # the controller may remove what is left as soon as one has failed
     end_container(machines.cluster, second, code=137, reason="OOMKilled")
     end_container(machines.cluster, first, code=1)
-    assert explain_release(machines.cluster, "large", "default").cause == "host-memory"
+    found = explain_release(machines.cluster, "large", "default")
+    assert found.cause == "host-memory"
+    assert any(name.startswith(f"{second}: 0 lines, ") and "waiting to start" in name for name in found.examined), found

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from chartgen.kube import NODE, POD, Cluster, Kind
+from chartgen.kube import NODE, POD, Cluster, Kind, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.releases.status.members import member
 
@@ -113,8 +113,7 @@ class Kubelet:
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         for machine in self._machines:
-            status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}}}
-            self._plane.cluster.patch(NODE, machine, {"status": status}, subresource="status")
+            serve_machine(self._plane.cluster, machine, self._port)
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         url = urlsplit(request.path)
@@ -173,6 +172,13 @@ def kubelet_of(plane: ControlPlane, machines: list[str]) -> Iterator[Kubelet]:
         yield kubelet
     finally:
         kubelet.close()
+
+
+def serve_machine(cluster: Cluster, machine: str, port: int) -> None:
+    """Let the API server ask at a port of this host for a machine's kubelet, once kwok has written its own there."""
+    wait_for(lambda: (cluster.get(NODE, machine) or {})["status"].get("phase") == "Running", what="kwok", timeout=180)
+    status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
+    cluster.patch(NODE, machine, {"status": status}, subresource="status")
 
 
 def end_container(

@@ -46,18 +46,20 @@ def _removals(cluster: Cluster, release: str, namespace: str) -> list[RunLog]:
 def _log_of(cluster: Cluster, member: Member, namespace: str) -> RunLog:
     """Read a pod's log before and after its last restart, and add how its containers ended."""
     read = partial(read_run_log, member.name, machine=member.machine, ranks=member.ranks)
-    log = read(_lines(cluster, member, namespace))
-    if not log.clues:  # the log may be gone, or its end alone in the container's message
-        log = read(line for end in member.ends for line in end.message.splitlines())
+    unread: list[ChartgenError] = []  # the machine may be gone with the log; the other pods and events remain
+    log = read(_lines(cluster, member, namespace, unread))
+    if not log.clues:  # its end may be in the container's message alone
+        log.clues = read(line for end in member.ends for line in end.message.splitlines()).clues
+    log.unread = unread[-1].problems[0].message if unread else ""
     for end in member.ends:
         text = f"{end.container} ended with exit code {end.exit_code} {end.reason}"
         log.clues += ending(log, end.exit_code, text, end.at.timestamp() if end.at else None)
     return log
 
 
-def _lines(cluster: Cluster, member: Member, namespace: str) -> Iterator[str]:
+def _lines(cluster: Cluster, member: Member, namespace: str, unread: list[ChartgenError]) -> Iterator[str]:
     for previous in ("true", "false") if member.program_restarts else ("false",):
         try:
             yield from pod_log(cluster, member, namespace, timestamps="true", previous=previous, tailLines=_TAIL)
-        except (ClusterError, MissingToolError):
-            continue  # the machine may be gone with the log; the other pods and events remain
+        except (ClusterError, MissingToolError) as error:
+            unread.append(error)

@@ -90,7 +90,7 @@ def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Seq
         stuck: What its Flight Recorder dumps show.
     """
     read = (
-        *(f"{log.name}: {counted(log.lines, 'line')}" for log in logs),
+        *(f"{log.name}: {counted(log.lines, 'line')}{log.unread and f', {log.unread}'}" for log in logs),
         *examined,
     )
     clues = sorted((clue for log in logs for clue in log.clues), key=_order)

@@ -97,6 +97,7 @@ class RunLog:
     machine: str = ""  # its machine; empty while it is unknown
     ranks: range = range(0)  # global ranks whose output it contains; empty when unknown
     lines: int = 0
+    unread: str = ""  # why it could not be read to its end
     clues: list[Clue] = field(default_factory=list)  # lines that name a cause
     timeouts: dict[int, TimedOut] = field(default_factory=dict)  # rank -> the first collective that did not end
     enqueued: dict[int, tuple[str, int]] = field(default_factory=dict)  # rank -> (group, last collective that it began)
