@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from rendered import Objects, chart, one, rendered
 
@@ -91,7 +93,7 @@ def test_a_value_turns_it_off_and_the_run_stays_the_same() -> None:
 @pytest.mark.threat(18)
 def test_null_in_plain_helm_turns_no_guard_off() -> None:
     """It deletes the default; `check` refuses it."""
-    null = {"run": {"networkPolicy": None, "examine": None}, "network": {"transportCheck": None}}
+    null: dict[str, Any] = {"run": {"networkPolicy": None, "examine": None}, "network": {"transportCheck": None}}
     for target in ("gke-a3mega", "aks-nd"):
         usual, found = (objects(render(chart(None, target), "a", "b", {"nodes": 2, **each})) for each in ({}, null))
         assert found == usual, target
