@@ -96,8 +96,6 @@ class Chart:
         hint = "nothing was written; move it, or choose another folder"
         if directory.exists() and not directory.is_dir():
             raise ChartgenError(Problem("is not a folder", directory, hint=hint))
-        if not directory.is_dir():
-            return
         entries = (path for path in directory.rglob("*") if path.is_symlink() or not path.is_dir())
         there = sorted(path.relative_to(directory) for path in entries)
         foreign = [path for path in there if path.as_posix() not in self.files]
