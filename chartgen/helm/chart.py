@@ -96,9 +96,8 @@ class Chart:
         hint = "nothing was written; move it, or choose another folder"
         if directory.exists() and not directory.is_dir():
             raise ChartgenError(Problem("is not a folder", directory, hint=hint))
-        if not directory.is_dir():
-            return
-        there = sorted(path.relative_to(directory) for path in directory.rglob("*") if not path.is_dir())
+        entries = (path for path in directory.rglob("*") if path.is_symlink() or not path.is_dir())
+        there = sorted(path.relative_to(directory) for path in entries)
         foreign = [path for path in there if path.as_posix() not in self.files]
         foreign = [path for path in foreign if not prune or path.parts[0] not in _BUILT]
         if foreign:
@@ -129,8 +128,8 @@ def _refuse_leaving(paths: Iterable[str], directory: Path) -> None:
 
 
 def _files(directory: Path) -> dict[str, str]:
-    """Return all files of a folder as a build compares them, including those that `.helmignore` excludes."""
-    paths = sorted(path for path in directory.rglob("*") if path.is_file())
+    """Return all files and links of a folder as a build compares them, also those that `.helmignore` excludes."""
+    paths = sorted(path for path in directory.rglob("*") if path.is_file() or path.is_symlink())
     return {path.relative_to(directory).as_posix(): _text(path) for path in paths}
 
 

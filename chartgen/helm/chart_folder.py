@@ -59,10 +59,8 @@ class ChartFolder:
 
         Links to other folders are followed, as Helm does.
         """
-        left, ignored = (
-            [(self.path, frozenset((os.path.realpath(self.path),)), False)],
-            ignored_by(self.path, self.root),
-        )
+        left = [(self.path, frozenset((os.path.realpath(self.path),)), False)]
+        ignored = ignored_by(self.path, self.root)
         while left:
             folder, above, within = left.pop()
             for file in sorted(folder.iterdir()):
@@ -125,6 +123,8 @@ def read_folder(path: Path, *, links_out: bool = False) -> ChartFolder:
             found.report("Chart.yaml", f"has {limits}", "move data out of the chart")
             break
     found.texts = dict(sorted(found.texts.items()))
+    if "Chart.yaml" not in found.texts and not found.problems:
+        found.report("Chart.yaml", "is excluded by .helmignore, and Helm refuses the chart", "correct .helmignore")
     try:
         head = require_map(load(found.texts.get("Chart.yaml", ""), "Chart.yaml"), "Chart.yaml")
         found.name = str(head.get("name", found.name))

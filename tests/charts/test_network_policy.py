@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from rendered import Objects, one, rendered
+from typing import Any
 
+import pytest
+from rendered import Objects, chart, one, rendered
+
+from chartgen.helm.manifests import objects, render
 from chartgen.kube.manifest_walk import maps
 
 pytestmark = pytest.mark.helm
@@ -85,6 +88,15 @@ def test_a_value_turns_it_off_and_the_run_stays_the_same() -> None:
         off, on = run(case, "run.networkPolicy=false"), run(case)
         assert policies(off) == [], case
         assert off == [item for item in on if item["kind"] != "NetworkPolicy"], case
+
+
+@pytest.mark.threat(18)
+def test_null_in_plain_helm_turns_no_guard_off() -> None:
+    """It deletes the default; `check` refuses it."""
+    null: dict[str, Any] = {"run": {"networkPolicy": None, "examine": None}, "network": {"transportCheck": None}}
+    for target in ("gke-a3mega", "aks-nd"):
+        usual, found = (objects(render(chart(None, target), "a", "b", {"nodes": 2, **each})) for each in ({}, null))
+        assert found == usual, target
 
 
 @pytest.mark.threat(18)

@@ -475,6 +475,12 @@ def test_privileges_by_other_names(lint: Lint) -> None:
         assert lint(chart(x=BINDING.replace("cluster-admin", f"'system:{name}'")))[:2] == (1, {"no-cluster-admin"})
     for name in ("system:node-problem-detector", "system:node-proxier"):
         assert lint(chart(x=BINDING.replace("cluster-admin", f"'{name}'")))[0] == 0
+    # the accounts of the cluster's controllers are in kube-system
+    bound = BINDING.replace("ClusterRoleBinding", "RoleBinding").replace(
+        "{name: b}", "{name: b, namespace: kube-system}"
+    )
+    assert lint(chart(x=bound))[1] == {"no-cluster-admin"}
+    assert lint(chart(x=bound.replace("kube-system", "a")))[0] == 0
 
 
 @pytest.mark.threat(11)

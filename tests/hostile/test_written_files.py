@@ -71,20 +71,24 @@ def test_a_chart_in_memory_is_written_into_its_folder_only(tmp_path: Path) -> No
 
 
 @pytest.mark.threat(5)
-@pytest.mark.parametrize("linked", ["good/Chart.yaml", "good/more", "good"])
+@pytest.mark.parametrize("linked", ["good/Chart.yaml", "good/more", "good", "good/templates", "good/nothing"])
 def test_the_diff_of_a_build_reads_nothing_outside(linked: str, tmp_path: Path) -> None:
-    """A link in place of the chart's folder is refused; one in it differs from any file, whatever it leads to."""
+    """A link in place of the chart's folder is refused; one in it differs, whatever it leads to: Helm follows it."""
     home = tmp_path / "home"
     write(home, {"Chart.yaml": "private\n"})
     write(tmp_path / "charts", {"good/values.yaml": "", "x": ""})
-    link = tmp_path / "charts" / linked
+    targets = {"good": home, "good/templates": home, "good/nothing": home / "nothing"}
+    link, target = tmp_path / "charts" / linked, targets.get(linked, home / "Chart.yaml")
     if link.is_dir():
         shutil.rmtree(link)
-    link.symlink_to(home if linked == "good" else home / "Chart.yaml")
+    link.symlink_to(target)
     chart = Chart("good", {"Chart.yaml": "name: good\n", "values.yaml": ""})
     try:
         shown = chart.diff(tmp_path / "charts/good")
-        assert f"-a link to {home / 'Chart.yaml'}\n" in shown
+        assert f"-a link to {target}\n" in shown
+        if link.name not in chart.files:
+            with pytest.raises(ChartgenError, match=link.name):
+                chart.write(tmp_path / "charts/good")
     except ChartgenError as error:
         shown = str(error)
         assert linked == "good"

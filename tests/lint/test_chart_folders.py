@@ -79,6 +79,12 @@ def test_a_chart_is_read_as_helm_reads_it(chart: Path, tmp_path: Path) -> None:
     assert "behind-a-link" in chartgen("render", chart).stdout
 
 
+def test_a_chart_that_excludes_its_own_head_is_none(chart: Path) -> None:
+    (chart / ".helmignore").write_text("!templates/a.yaml\n")  # Helm's way to exclude all else
+    with pytest.raises(ChartgenError, match="is excluded by"):
+        Chart.read(chart)
+
+
 def test_what_helm_cannot_read_is_refused_with_its_place(chart: Path) -> None:
     (chart / "templates" / "gone.yaml").symlink_to("nowhere")
     (chart / "files.bin").write_bytes(b"\xff" * 6_000_000)

@@ -197,7 +197,9 @@ def gitlab(repository: Path, environment: dict[str, str]) -> list[subprocess.Com
     return [step(line, repository, env) for line in job["chartgen"]["script"]]
 
 
-def hooks(repository: Path, env: dict[str, str], *names: str) -> subprocess.CompletedProcess[str]:
+def hooks(
+    repository: Path, env: dict[str, str], *names: str, only_staged: bool = False
+) -> subprocess.CompletedProcess[str]:
     """Run hooks of .pre-commit-hooks.yaml with pre-commit, from the chartgen that is installed here."""
     published: Any = load_file(ROOT / ".pre-commit-hooks.yaml").data
     chosen = [{**hook, "language": "system"} for hook in published if hook["id"] in names]
@@ -206,7 +208,7 @@ def hooks(repository: Path, env: dict[str, str], *names: str) -> subprocess.Comp
     git = ["git", "-c", "init.defaultBranch=main"]
     for argv in ([*git, "init", "--quiet"], [*git, "add", "--all"]):
         subprocess.run(argv, cwd=repository, env=env, check=True)
-    argv = [sys.executable, "-m", "pre_commit", "run", "--all-files", "--color", "never"]
+    argv = [sys.executable, "-m", "pre_commit", "run", "--color", "never", *([] if only_staged else ["--all-files"])]
     home = {"PRE_COMMIT_HOME": str(repository.parent / "pre-commit")}
     return subprocess.run(argv, cwd=repository, env={**env, **home}, capture_output=True, text=True, check=False)
 
@@ -225,6 +227,16 @@ def test_lint_hook(repository: Path, environment: dict[str, str]) -> None:
     shutil.rmtree(repository / "charts" / "mine")
     plant({"rule": "none"}, repository / "charts" / "mine")
     assert hooks(repository, environment, "chartgen-lint").returncode == 0
+
+
+@pytest.mark.threat(15)
+def test_lint_hook_runs_whatever_file_of_a_chart_changes(repository: Path, environment: dict[str, str]) -> None:
+    hooks(repository, environment, "chartgen-lint")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--message=a"]
+    subprocess.run(git, cwd=repository, env=environment, check=True)
+    (added := repository / "charts" / "mine" / "crds" / "pod.yaml").parent.mkdir()
+    added.write_text("{}")
+    assert "no files to check" not in hooks(repository, environment, "chartgen-lint", only_staged=True).stdout
 
 
 @pytest.mark.helm

@@ -17,7 +17,7 @@ device: <%= fragment.contract.device | quoted %>
 devices: {{ . }}
 why: <%= fragment.contract.why | quoted %>
 refutedBy: <%= fragment.contract.refuted_by | quoted %>
-check: {{ $.Values.network.transportCheck }}
+check: {{ $.Values.network.transportCheck | default "fail" }}
 {{- end }}
 <% endfor %>
 {{- end }}
