@@ -17,8 +17,8 @@ GIGA, TERA = 1e9, 1e12
 _BYTES = 2  # of a value in 16 bits
 # Products of a weight matrix: forward, and backward for the gradients of its input and of its weights.
 _PASSES = 3.0
-# Bytes of an operand's value that a layer reads and writes in 16 bits, and in narrow formats, with their conversion.
-_PLAIN, _CONVERTED = 6, 8
+# What a layer moves of an operand in 16 bits, beside narrow formats and their conversion: 6 bytes of a value, not 8.
+_PLAIN = 0.75
 # Attention of one forward pass, five products in place of two backward (arXiv:2205.14135, FlashAttention).
 _ATTENTION_PASSES = 3.5
 # The longer one of the GPU's work and of the CPU's launches decides; 1 would add them, infinity take the longer.
@@ -147,7 +147,7 @@ class _Formulas:
             own = columns / width
             flops += layers * 2 * tokens * rows * own
             moved += layers * _BYTES * (tokens * (rows + own) + copies * rows * own)
-        share = _PLAIN / _CONVERTED if self.run.speed_format == "bf16" else 1.0
+        share = _PLAIN if self.run.speed_format == "bf16" else 1.0
         return flops / rate + self.memory(moved) * self.of["operands"] * share
 
     def dense(self) -> float:
@@ -161,10 +161,8 @@ class _Formulas:
         tokens = run.tokens / run.tensor
         # latent attention is in MXFP8 on Blackwell Ultra alone
         narrow = "attention" in self.recipe and (self.hardware.family == "ultra" or not model.latent)
-        attended = (
-            model.attention_operations(run.sequence) / self.of["attention"] * (_ATTENTION_PASSES + run.recomputed)
-        )
-        attended /= self.own_rate if narrow else self.plain_rate
+        rate = self.of["attention"] * (self.own_rate if narrow else self.plain_rate)
+        attended = model.attention_operations(run.sequence) * (_ATTENTION_PASSES + run.recomputed) / rate
         scanned = model.scan_operations() / self.of["scan"] * (_PASSES + run.recomputed) / self.plain_rate
         states = self.memory(model.state_values() * 4 * 2 * self.passes)
         return (attended + scanned + states) * tokens * self.share
