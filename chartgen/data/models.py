@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -55,7 +55,7 @@ class Architecture:
     mamba: Mapping[str, int] = field(default_factory=dict)
     extra: int = 0
     biased: bool = False
-    fused: bool = False
+    fused: Collection[str] = ()
 
     @property
     def attention_layers(self) -> int:

@@ -6,7 +6,7 @@ docs/explanation/step-time.md explains the formulas; data/speed.yaml contains th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,8 @@ GIGA, TERA = 1e9, 1e12
 _BYTES = 2  # of a value in 16 bits
 # Products of a weight matrix: forward, and backward for the gradients of its input and of its weights.
 _PASSES = 3.0
+# What a layer moves of an operand in 16 bits, beside narrow formats and their conversion: 6 bytes of a value, not 8.
+_PLAIN = 0.75
 # Attention of one forward pass, five products in place of two backward (arXiv:2205.14135, FlashAttention).
 _ATTENTION_PASSES = 3.5
 # The longer one of the GPU's work and of the CPU's launches decides; 1 would add them, infinity take the longer.
@@ -109,11 +111,16 @@ class _Formulas:
         return self.rate("bf16", "bf16")
 
     @cached_property
-    def fused(self) -> float:
-        """Return the factor of what fusing of experts saves."""
+    def recipe(self) -> Collection[str]:
+        """Return what the recipe of the model fuses, and calculates in MXFP8; nothing before container 26.06."""
         run = self.run
         recent = run.software >= _FUSED_SINCE and run.precision == "mxfp8"
-        return self.of["fused"] if recent and self.model.fused and self.hardware.fused else 1.0
+        return self.model.fused if recent and self.hardware.fused else ()
+
+    @cached_property
+    def fused(self) -> float:
+        """Return the factor of what fusing of experts saves."""
+        return self.of["fused"] if self.recipe else 1.0
 
     @cached_property
     def aged(self) -> float:
@@ -140,7 +147,8 @@ class _Formulas:
             own = columns / width
             flops += layers * 2 * tokens * rows * own
             moved += layers * _BYTES * (tokens * (rows + own) + copies * rows * own)
-        return flops / rate + self.memory(moved) * self.of["operands"]
+        share = _PLAIN if self.run.speed_format == "bf16" else 1.0
+        return flops / rate + self.memory(moved) * self.of["operands"] * share
 
     def dense(self) -> float:
         """Matrices that every token passes through."""
@@ -151,12 +159,13 @@ class _Formulas:
         """Scores and values of attention, and scans of state spaces."""
         run, model = self.run, self.model
         tokens = run.tokens / run.tensor
-        attended = (
-            model.attention_operations(run.sequence) / self.of["attention"] * (_ATTENTION_PASSES + run.recomputed)
-        )
-        scanned = model.scan_operations() / self.of["scan"] * (_PASSES + run.recomputed)
-        states = self.memory(model.state_values() * tokens * 4 * 2 * self.passes)
-        return ((attended + scanned) * tokens / self.plain_rate + states) * self.share
+        # latent attention is in MXFP8 on Blackwell Ultra alone
+        narrow = "attention" in self.recipe and (self.hardware.family == "ultra" or not model.latent)
+        rate = self.of["attention"] * (self.own_rate if narrow else self.plain_rate)
+        attended = model.attention_operations(run.sequence) * (_ATTENTION_PASSES + run.recomputed) / rate
+        scanned = model.scan_operations() / self.of["scan"] * (_PASSES + run.recomputed) / self.plain_rate
+        states = self.memory(model.state_values() * 4 * 2 * self.passes)
+        return (attended + scanned + states) * tokens * self.share
 
     def experts(self) -> float:
         """Products of routed tokens, and the passes that sort them, weigh them and add them up."""
@@ -175,15 +184,19 @@ class _Formulas:
     def vectors(self) -> float:
         """Norms, activations, residuals: each passes the values of all tokens through memory."""
         run, model = self.run, self.model
-        width = model.hidden * model.layers + sum(each.columns * each.layers for each in model.common)
+        width: float = model.hidden * model.layers + sum(each.columns * each.layers for each in model.common)
+        # one kernel rotates a part of latent attention's queries, and copies keys and values once
+        plain, value = model.latent.get("plain", 0), model.latent.get("value", 0)
+        width -= model.heads * (plain + (plain + value) / 2) * model.attention_layers
         moved = _BYTES * run.tokens / run.tensor * width * self.of["vectors"] * self.passes / _PASSES
         return self.memory(moved) * self.share
 
     def head(self) -> float:
-        """The output layer in 16 bits, and the loss."""
+        """The output layer, and the loss in 16 bits."""
         run, model = self.run, self.model
         logits = run.tokens * model.vocabulary / run.tensor
-        seconds = 2 * logits * model.hidden * _PASSES / self.plain_rate
+        rate = self.own_rate if "head" in self.recipe else self.plain_rate
+        seconds = 2 * logits * model.hidden * _PASSES / rate
         return (seconds + self.memory(logits * _BYTES) * self.of["logits"]) * (1 + model.extra) / run.pipeline
 
     def link(self, gpus: float) -> float:
@@ -218,7 +231,8 @@ class _Formulas:
         within = min(sizes["active"], near) * (near - 1) / near / (self.hardware.nvlink * GIGA) * self.of["dispatch"]
         beyond = copies / (self.hardware.network * GIGA) * self.of["beyond"]
         moved = 4 * run.tokens / run.tensor * self.model.expert_hidden * _BYTES * sizes["layers"]
-        hidden = self.of["overlapped"] if run.virtual > 1 else 1.0
+        overlaps = run.virtual > 1 or (self.recipe and run.pipeline == 1)
+        hidden = self.of["overlapped"] if overlaps else 1.0
         return moved * (within + beyond) * hidden * self.aged * self.share * self.transfers
 
     def stages(self) -> float:
@@ -259,8 +273,10 @@ class _Formulas:
         return 0.0 if run.adapters else self.memory(shard * _OPTIMIZER)
 
     def launches(self) -> float:
-        """Return the seconds in which the CPU launches the kernels of a micro-batch."""
+        """Return the seconds in which the CPU launches the kernels of a micro-batch; none in a graph of the step."""
         run, model, of = self.run, self.model, self.of
+        if self.recipe:
+            return 0.0
         blocks = model.attention_layers + model.dense_layers + model.mamba_layers
         experts = of["launch_experts"] * self.aged * (of["dropped"] if run.drops else 1.0)
         host = (of["separate"] if self.hardware.separate else 1.0) / self.hardware.measured.get("launches", 1.0)

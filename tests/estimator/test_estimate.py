@@ -59,7 +59,7 @@ def test_measured_runs_are_estimated_as_well_as_documented() -> None:
     found = judge(json.loads(MEASURED.read_text()))
     assert found["judged"] == found["rows"]
     assert found["median"] < 0.05
-    assert found["p90"] < 0.15
+    assert found["p90"] < 0.13
     assert 0.75 < found["coverage"] < 0.88
     assert found["order"] > 0.95
 
@@ -75,7 +75,7 @@ def test_ranges_hold_on_each_gpu_and_not_only_on_average() -> None:
 @pytest.mark.full
 @pytest.mark.skipif(not MEASURED.is_file(), reason="NVIDIA's tables are beside the project, not in it")
 @pytest.mark.parametrize(
-    ("key", "median", "most"), [("model", 0.11, 0.235), ("gpu", 0.075, 0.19), ("software", 0.085, 0.215)]
+    ("key", "median", "most"), [("model", 0.11, 0.235), ("gpu", 0.07, 0.175), ("software", 0.065, 0.18)]
 )
 def test_what_was_not_fitted_is_estimated_as_well_as_documented(key: str, median: float, most: float) -> None:
     found = left_out(samples(json.loads(MEASURED.read_text())), key, fitted_constants())
@@ -132,6 +132,22 @@ def test_the_parts_of_a_step_add_up_to_it() -> None:
 )
 def test_what_makes_real_runs_faster_makes_the_estimate_faster(better: dict[str, Any], worse: dict[str, Any]) -> None:
     assert speed(run(**better)) > 1.05 * speed(run(**worse))
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "part", "faster"),
+    [
+        ("Qwen3_30B_a3B", "DGX-GB200", "attention", True),
+        ("DeepSeekV3", "DGX-GB300", "attention", True),
+        ("DeepSeekV3", "DGX-GB200", "attention", False),
+        ("DeepSeekV3", "DGX-GB200", "head", True),
+        ("DeepSeekV3", "DGX-B200", "head", False),
+    ],
+)
+def test_a_recipe_in_mxfp8_calculates_more_in_it_since_26_06(model: str, system: str, part: str, faster: bool) -> None:
+    one = run(model=model, system=system, expert=8, container="26.06")
+    rest = replace(one.model, fused=[each for each in one.model.fused if each != part])
+    assert (speed(one) > 1.005 * speed(replace(one, model=rest))) is faster
 
 
 def test_recomputation_costs_less_than_a_forward_pass_more() -> None:
