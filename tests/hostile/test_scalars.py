@@ -134,11 +134,12 @@ def test_what_helm_cannot_write_as_yaml_is_refused(character: str) -> None:
     """toYaml is empty then, and the whole list or map was missing without a word."""
     made, text = chart(), f"a{character}b"
     base: dict[str, Any] = {"launcher": "nemo-1", "tokenizer": {"kind": "gpt2", "path": "/x"}}
-    for at, given in {
+    cases: dict[str, dict[str, Any]] = {
         "extraContainers[0].args[0]": {"extraContainers": [{"name": "a", "image": "a:1", "args": [text]}]},
         "podAnnotations.x": {"podAnnotations": {"x": text}},
         "launchers.nemo-1.config": {"launchers": {"nemo-1": {"config": {text: 1}}}},
-    }.items():
+    }
+    for at, given in cases.items():
         values = Values({**base, **given})
         assert [problem.message.partition(":")[0] for problem in check_values(made, values)] == [at]
         assert "U+007F" in refusal(made, values)
