@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 from stranger_api import answering
 
 from chartgen.errors import ChartgenError
+from chartgen.kube import POD
 from chartgen.kube.connection import connect
 from chartgen.releases.helm_release import Place
+from chartgen.releases.status.pod_exec import find_pod
 from chartgen.releases.status.stacks import StackGroup, read_stacks
 
 FRAME = {"name": "f", "short_filename": "a.py", "filename": "/a.py", "line": 7}
@@ -36,6 +39,22 @@ def stacks(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[Sta
         connect(kubeconfig=file) as cluster,
     ):
         return read_stacks(cluster, hostileclusters.RELEASE, Place(hostileclusters.SPACE))
+
+
+@pytest.mark.threat(16)
+def test_two_running_pods_of_one_rank_are_not_chosen_from(tmp_path: Path) -> None:
+    """Whoever may create pods may give one the labels of the run, and would get the commands of its users."""
+    objects = deepcopy(hostileclusters._cluster())
+    forged = deepcopy(objects[POD.path()][1])
+    forged["metadata"].update(name="forged", uid="forged")
+    answers = hostileclusters._paths({**objects, POD.path(): [forged, *objects[POD.path()]]})
+    texts = {path: json.dumps(each).encode() for path, each in answers.items()}
+    with (
+        answering(tmp_path, lambda path: texts.get(path.partition("?")[0])) as file,
+        connect(kubeconfig=file) as cluster,
+        pytest.raises(ChartgenError, match="forged and my-run-workers-1 both"),
+    ):
+        find_pod(cluster, hostileclusters.RELEASE, hostileclusters.SPACE, rank=8)
 
 
 def changed(item: Any, value: Any) -> list[Any]:
