@@ -88,6 +88,7 @@ def run(folder: Path, command: list[str], objects: run_states.Objects) -> tuple[
     ):
         patch.chdir(here)
         Path("values.yaml").write_bytes(hostileclusters._values())
+        patch.setattr("chartgen.releases.lock._LONGEST", 0.1)  # a lease is held for 15 s
         patch.setattr("chartgen.releases.cleanup._GRACE_BEYOND", 0.0)
         patch.setattr("chartgen.releases.cleanup._MOST_GRACE", 0)
         done = CliRunner().invoke(main, command, env={"KUBECONFIG": str(file)})
