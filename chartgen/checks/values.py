@@ -46,6 +46,7 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     found = []
     if is_changed or not schema.is_valid(data, _of_given(wanted, values.data)):
         found = schema.validate_schema(data, wanted, lambda keys: _near(chart, values, keys))
+    is_odd = _UNWRITABLE.search(json.dumps(values.data, ensure_ascii=False))
     deleted = list(_deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted))
     missing = {f"{'.'.join(keys)} is missing" for keys in deleted}
     return [
@@ -56,13 +57,9 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
         ),
         *(
             Problem(f"{dotted(keys)}: has a character that Helm cannot write", *_near(chart, values, keys), hint=_PLAIN)
-            for keys in (_unwritable(values.data) if _UNWRITABLE.search(_text(values.data)) else ())
+            for keys in (_unwritable(values.data) if is_odd else ())
         ),
     ]
-
-
-def _text(data: dict[str, Any]) -> str:
-    return json.dumps(data, ensure_ascii=False)
 
 
 def _unwritable(data: Any, at: Keys = ()) -> Iterator[Keys]:

@@ -238,11 +238,7 @@ class Cluster(Transport):
         return changed
 
     def delete(self, kind: Kind, name: str, namespace: str = "", *, foreground: bool = False, uid: str = "") -> bool:
-        """Delete an object, with `foreground` after the objects that it owns; return False when it did not exist.
-
-        Args:
-            uid: Of the object; ClusterError: another one has its name now. Empty for any.
-        """
+        """Delete an object, with `foreground` after its own; return False: it was gone. ClusterError: another uid."""
         options: Object = {"propagationPolicy": "Foreground" if foreground else "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
