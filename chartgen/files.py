@@ -67,6 +67,13 @@ def linked_within(path: Path) -> Path:
     raise ChartgenError(Problem("a link leads out of its folder", path, hint=f"remove the link, or name {real}"))
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the visible files below a folder by name, without those that a link there takes from elsewhere."""
+    whole = folder.resolve()
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return sorted(path for path in found if not path.is_symlink() or path.resolve().is_relative_to(whole))
+
+
 def replace_file(path: Path, content: str | bytes) -> None:
     """Replace a file, or a link, in one step; the new file keeps the permissions of the old one, but to execute it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,10 +15,13 @@ from chartgen.helm import schema
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, coalesce
-from chartgen.helm.yaml import Document, load, require_map
+from chartgen.helm.yaml import Document, Keys, dotted, load, require_map
 
 SCHEMA = "values-schema"  # the id of findings about values that the schema does not accept
+_PLAIN = "leave out the control characters U+007F to U+009F, U+FFFE and U+FFFF"
 _KEEP = "leave it out to keep that, or give another value"
+# What Helm's toYaml changes into a blank, or cannot write: it returns nothing then, for a whole list or map (4.3.1).
+_UNWRITABLE = re.compile("[\x7f-\x9f\ufffe\uffff]")
 _SUPERSEDED = ("nemo-2", "nemo2")
 
 
@@ -42,6 +46,7 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     found = []
     if is_changed or not schema.is_valid(data, _of_given(wanted, values.data)):
         found = schema.validate_schema(data, wanted, lambda keys: _near(chart, values, keys))
+    is_odd = _UNWRITABLE.search(json.dumps(values.data, ensure_ascii=False))
     deleted = list(_deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted))
     missing = {f"{'.'.join(keys)} is missing" for keys in deleted}
     return [
@@ -50,7 +55,22 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
             Problem(f"{'.'.join(keys)}: null deletes the chart's default", *_near(chart, values, keys), hint=_KEEP)
             for keys in deleted
         ),
+        *(
+            Problem(f"{dotted(keys)}: has a character that Helm cannot write", *_near(chart, values, keys), hint=_PLAIN)
+            for keys in (_unwritable(values.data) if is_odd else ())
+        ),
     ]
+
+
+def _unwritable(data: Any, at: Keys = ()) -> Iterator[Keys]:
+    """Yield the places of texts, and of maps with keys, that have such characters."""
+    if isinstance(data, str) and _UNWRITABLE.search(data):
+        yield at
+    elif isinstance(data, dict):
+        yield from (at for key in data if _UNWRITABLE.search(key))
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from _unwritable(value, (*at, key))
 
 
 def _of_given(schema: dict[str, Any], given: Any) -> dict[str, Any]:

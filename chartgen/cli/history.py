@@ -9,6 +9,7 @@ import click
 
 from chartgen.cli.options import GivenPlace, output_option, place_options, release_argument
 from chartgen.cli.output import show_answer
+from chartgen.visible import one_line
 
 
 @click.command()
@@ -45,7 +46,9 @@ def history(release: str, where: GivenPlace, output: str) -> None:
 
 
 def _cell(value: object) -> str:
-    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
+    from chartgen.masking import masked
+
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else one_line(masked(str(value)))
 
 
 def _show_rows(rows: list[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.options import LAYERS, layer_options, path_option, workload_option
+from chartgen.cli.options import LAYERS, FiniteRange, layer_options, path_option, workload_option
 from chartgen.cli.output import emit, known_rules, note, show_answer
 from chartgen.visible import counted
 
@@ -39,10 +39,8 @@ _PATH = click.Path(path_type=Path)
 @click.option("--baseline", type=_PATH, help="File of known findings; report only new ones.")
 @click.option("--write-baseline", type=_PATH, help="Write all findings to such a file, and exit 0.")
 @click.option("--kubernetes", multiple=True, metavar="X.Y", help="Kubernetes versions; default: oldest and newest.")
-@click.option("--limit", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for one chart.")
-@click.option(
-    "--deadline", type=click.FloatRange(min=1), default=1800, show_default=True, help="Seconds for all charts."
-)
+@click.option("--limit", type=FiniteRange(min=1), default=120, show_default=True, help="Seconds for one chart.")
+@click.option("--deadline", type=FiniteRange(min=1), default=1800, show_default=True, help="Seconds for all charts.")
 @click.option("--cache/--no-cache", default=True, help="Reuse the findings of unchanged charts.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the duration of each step to stderr.")
 @click.option("--plain-http", is_flag=True, help="Ask the registry of an oci:// chart without TLS.")

@@ -10,7 +10,7 @@ import click
 
 from chartgen.cli.completion import complete_gpu, complete_model, complete_release_or_file, complete_target
 from chartgen.cli.job import GivenJob
-from chartgen.cli.options import GivenPlace, job_options, named_release, place_options
+from chartgen.cli.options import FiniteRange, GivenPlace, job_options, named_release, place_options
 from chartgen.cli.output import emit, note, remark, show_answer
 from chartgen.errors import ChartgenError, Problem, UsageError
 
@@ -42,7 +42,7 @@ _COUNT = click.IntRange(min=1)
     help="Target of the values: adds what its chart sets, and the GPU of its machines.",
 )
 @click.option("--model", shell_complete=complete_model, help="A model by name, such as llama2-70b, instead of values.")
-@click.option("--model-flops", type=click.FloatRange(min=1), help="FLOPs of one sample, forward and backward.")
+@click.option("--model-flops", type=FiniteRange(min=1), help="FLOPs of one sample, forward and backward.")
 @click.option("--batch", type=_COUNT, help="Samples of a step, all GPUs together.")
 @click.option("--sequence", type=_COUNT, help="Tokens of a sample.")
 @click.option("--gpus", type=_COUNT, help="GPUs of the run.")
@@ -61,8 +61,8 @@ _COUNT = click.IntRange(min=1)
 @click.option(
     "--peak", default="", help="What the MFU is a share of: bf16, fp8, fp4 or TFLOPS; default: the precision."
 )
-@click.option("--price", type=click.FloatRange(min=0), help="Price of one machine for an hour.")
-@click.option("--gpu-price", type=click.FloatRange(min=0), help="Price of one GPU for an hour, instead.")
+@click.option("--price", type=FiniteRange(min=0), help="Price of one machine for an hour.")
+@click.option("--gpu-price", type=FiniteRange(min=0), help="Price of one GPU for an hour, instead.")
 @click.option("--currency", default="", metavar="NAME", help="Currency of the price, such as EUR.")
 @click.option(
     "--baseline",
@@ -70,7 +70,7 @@ _COUNT = click.IntRange(min=1)
     multiple=True,
     help="A log or --output json of an earlier run, run:N of this log, or published:MODEL; repeatable.",
 )
-@click.option("--fail-below", type=click.FloatRange(min=0), metavar="PERCENT", help="Exit 1 when slower by more.")
+@click.option("--fail-below", type=FiniteRange(min=0), metavar="PERCENT", help="Exit 1 when slower by more.")
 @click.option("--plot", type=_FILE, help="Also draw the run: .svg.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="Of --plot.")
 @click.option("--report", type=_FILE, help="Also write a page: one HTML file that needs nothing else.")

@@ -61,6 +61,16 @@ DURATION = Amount(_SPAN, _SECONDS)
 PATIENCE = Amount(_SPAN, {**_SECONDS, "": 1}, least=1)
 
 
+class FiniteRange(click.FloatRange):
+    """A number between two limits that is neither infinite nor NaN."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        if not math.isfinite(number := super().convert(value, param, ctx)):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
 class ValuesFile(click.Path):
     """A values file of this machine; `-` is the standard input, as in Helm."""
 
@@ -101,7 +111,7 @@ release_argument = click.argument("release", shell_complete=complete_release, ca
 any_release_argument = click.argument("release", required=False, shell_complete=complete_release, callback=_checked)
 new_release_argument = click.argument("release", default="my-run", callback=_checked)
 price_option = click.option(
-    "--price", type=click.FloatRange(min=0), help="Price of one machine for an hour: adds the cost so far."
+    "--price", type=FiniteRange(min=0), help="Price of one machine for an hour: adds the cost so far."
 )
 path_option = click.option(
     "--path",

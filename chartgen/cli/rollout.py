@@ -134,12 +134,13 @@ def carry_out(rollout: Rollout, cluster: Cluster, place: Place, options: dict[st
 
 
 def _wait(cluster: Cluster, made: Release, phase: str, timeout: float) -> None:
+    from chartgen.masking import masked
     from chartgen.releases.status.text import describe_readout
     from chartgen.releases.status.watch import wait_for_phase
 
     readout = wait_for_phase(cluster, made.name, phase, namespace=made.namespace, timeout=timeout, progress=note)
     if readout.phase == "failed":
-        click.echo(describe_readout(readout), err=True)
+        click.echo(masked(describe_readout(readout)), err=True)
         sys.exit(1)
 
 

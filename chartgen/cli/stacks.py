@@ -24,7 +24,9 @@ def stacks(release: str, where: GivenPlace, *, complete: bool, output: str) -> N
     Example:
       chartgen stacks my-run
     """
+    from chartgen.masking import masked
     from chartgen.releases.status.stacks import odd, read_stacks, span
+    from chartgen.visible import one_line
 
     with where.open() as (cluster, place):
         groups = read_stacks(cluster, release, place)
@@ -35,9 +37,9 @@ def stacks(release: str, where: GivenPlace, *, complete: bool, output: str) -> N
         on = f" on machine {group.machines[0]}" if len(group.machines) == 1 else ""
         click.echo(f"{len(group.ranks)} rank{'s' if len(group.ranks) > 1 else ''}: {span(group.ranks)}{on}")
         if group.error:
-            click.echo(f"  unknown: {group.error}")
+            click.echo(f"  unknown: {one_line(masked(group.error))}")
         for frame in group.frames if complete else group.frames[:_SHOWN]:
-            click.echo(f"  {frame}")
+            click.echo(f"  {one_line(masked(frame))}")
         if not complete and len(group.frames) > _SHOWN:
             click.echo(f"  {len(group.frames) - _SHOWN} more calls; --all shows them")
     if different := odd(groups):

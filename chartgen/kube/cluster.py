@@ -237,11 +237,13 @@ class Cluster(Transport):
         changed: Object = self._send("PATCH", path, None, change, content_type="application/merge-patch+json")
         return changed
 
-    def delete(self, kind: Kind, name: str, namespace: str = "", *, foreground: bool = False) -> bool:
-        """Delete an object, with `foreground` after the objects that it owns; return False when it did not exist."""
-        policy = {"propagationPolicy": "Foreground" if foreground else "Background"}
+    def delete(self, kind: Kind, name: str, namespace: str = "", *, foreground: bool = False, uid: str = "") -> bool:
+        """Delete an object, with `foreground` after its own; return False: it was gone. ClusterError: another uid."""
+        options: Object = {"propagationPolicy": "Foreground" if foreground else "Background"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
         try:
-            self._send("DELETE", kind.path(self._scope(kind, namespace), name), policy)
+            self._send("DELETE", kind.path(self._scope(kind, namespace), name), None, options)
         except ClusterError as error:
             if error.status == 404:
                 return False
@@ -249,10 +251,10 @@ class Cluster(Transport):
         return True
 
     def delete_object(self, item: Object, *, namespace: str = "", foreground: bool = False) -> bool:
-        """Delete the object that a manifest describes; see `delete`."""
-        metadata = item["metadata"]
-        kind = self.kind(item["apiVersion"], item["kind"])
-        return self.delete(kind, metadata["name"], metadata.get("namespace") or namespace, foreground=foreground)
+        """Delete the object that a manifest, or an answer, describes; see `delete`."""
+        metadata, kind = item["metadata"], self.kind(item["apiVersion"], item["kind"])
+        place, uid = metadata.get("namespace") or namespace, metadata.get("uid", "")
+        return self.delete(kind, metadata["name"], place, foreground=foreground, uid=uid)
 
     def kind(self, api_version: str, name: str) -> Kind:
         """Return a kind as the server has it; ClusterError: unknown even after the time that a new CRD may take."""

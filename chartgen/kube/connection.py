@@ -127,11 +127,11 @@ def connect(*, kubeconfig: Path | str | None = None, context: str | None = None,
 
     config = _load_config(kubeconfig, context)
     # A proxy from the environment must not see the traffic of a control plane on this machine.
-    local = urlsplit(config.cluster.server).hostname in {"127.0.0.1", "localhost", "::1"}
-    parameters = client_adapter.ConnectionParams(timeout=httpx2.Timeout(timeout), trust_env=not local)
     try:
+        local = urlsplit(config.cluster.server).hostname in {"127.0.0.1", "localhost", "::1"}
+        parameters = client_adapter.ConnectionParams(timeout=httpx2.Timeout(timeout), trust_env=not local)
         client = client_adapter.Client(config, parameters)
-    except (ConfigError, AssertionError, OSError, ValueError) as error:
+    except (ConfigError, AssertionError, OSError, ValueError, httpx2.InvalidURL) as error:
         raise MissingToolError(f"context {config.context_name!r} cannot be used: {error}") from None
     if client.auth:
         client.auth = Credentials(client.auth, config)

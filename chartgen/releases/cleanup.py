@@ -85,7 +85,7 @@ def sweep_objects(cluster: Cluster, rendered: Iterable[Object], state: State) ->
             name = item["metadata"]["name"]
             if (kind.name, name) in wanted or is_kept(item):
                 continue
-            if cluster.delete(kind, name, item["metadata"].get("namespace", ""), foreground=True):
+            if cluster.delete_object(item, foreground=True):
                 yield f"{kind.name} {name}"
 
 

@@ -27,7 +27,10 @@ def test_objects_come_and_go(plane: ControlPlane) -> None:
     assert [item["metadata"]["name"] for item in cluster.list(SECRET, labels={"a": "b"})] == ["s"]
     assert cluster.list(SECRET, namespace="come-and-go", labels={"a": "c"}) == []
     assert cluster.patch(SECRET, "s", {"data": {"k": "dg=="}}, namespace="come-and-go")["data"] == {"k": "dg=="}
-    assert cluster.delete(SECRET, "s", "come-and-go")
+    with pytest.raises(ClusterError, match="precondition"):  # another object of this name
+        cluster.delete(SECRET, "s", "come-and-go", uid="x")
+    (found,) = cluster.list(SECRET, labels={"a": "b"}, metadata_only=True)
+    assert cluster.delete_object(found)
     assert not cluster.delete(SECRET, "s", "come-and-go")
     assert cluster.get(SECRET, "s", "come-and-go") is None
     assert cluster.delete_object(namespace)

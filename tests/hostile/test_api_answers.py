@@ -18,7 +18,7 @@ from stranger_api import VERSION, Answer, answering
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm import program
-from chartgen.kube import JOBSET, LEASE, POD, Cluster
+from chartgen.kube import JOBSET, LEASE, POD, SECRET, Cluster
 from chartgen.kube.answers import body
 from chartgen.kube.connection import connect
 from chartgen.releases.cleanup import remove_runs
@@ -203,6 +203,21 @@ def test_a_run_of_another_form_is_one_line_and_leaves_other_releases(tmp_path: P
         found = [each.namespace for each in read_releases(cluster, refused=problems.append)]
     assert found == ["theirs"]
     assert "my-run in namespace ml" in str(problems)
+
+
+@pytest.mark.threat(17)
+def test_a_foreign_run_with_the_name_of_one_that_is_gone_is_no_success(tmp_path: Path) -> None:
+    objects = deepcopy(hostileclusters._cluster())
+    run = objects[JOBSET.path()][0]
+    run["status"]["conditions"] = hostileclusters._conditions(Completed="True")
+    annotations = run["metadata"].pop("annotations")
+    for owned, record in ((False, True), (True, True), (False, False)):  # GitOps without Helm has no record
+        run["metadata"]["annotations"] = annotations if owned else {}
+        objects[SECRET.path()] = objects[SECRET.path()] if record else []
+        texts: dict[str, Answer] = {p: json.dumps(each).encode() for p, each in hostileclusters._paths(objects).items()}
+        with connected(tmp_path, texts) as cluster:
+            phases = {read_readout(cluster, "my-run", "ml", brief=brief).phase for brief in (True, False)}
+        assert phases == {"absent" if record and not owned else "finished"}
 
 
 @pytest.mark.threat(17)

@@ -11,8 +11,10 @@ import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import hostileclusters
 import pytest
 import run_states
 from click.testing import CliRunner
@@ -28,6 +30,13 @@ Path_ = tuple[Any, ...]  # of a field: path of its kind, namespace, name, then k
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 COMMANDS = (["status", RELEASE], ["why", RELEASE], ["status", "-A", "--output", "json"], ["logs", RELEASE])
+# Of these, only what no other reads: `wait`, `top`, `metrics`, `history`, `stacks` and `rollback` read nothing else.
+OTHERS = (
+    ["doctor", "gke-a3mega", RELEASE, "-f", "values.yaml"],
+    ["uninstall", RELEASE],
+    ["diff", RELEASE, "-f", "values.yaml"],
+    ["init", "gke-a3mega", "--from-cluster", "--no-ask"],
+)
 STATES = dict(run_states.states())
 SHARE = 40  # one of so many fields in the usual tests
 PACKAGE = str(Path(answers.__file__).parents[1])
@@ -72,7 +81,16 @@ def recorded(data: Any, place: Path_, found: dict[Path_, set[str]]) -> Any:
 
 def run(folder: Path, command: list[str], objects: run_states.Objects) -> tuple[int, BaseException | None, str]:
     texts = run_states.answers(objects)
-    with answering(folder, lambda path: texts.get(path.partition("?")[0])) as file:
+    with (
+        answering(folder, lambda path: texts.get(path.partition("?")[0])) as file,
+        TemporaryDirectory(dir=folder) as here,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.chdir(here)
+        Path("values.yaml").write_bytes(hostileclusters._values())
+        patch.setattr("chartgen.releases.lock._LONGEST", 0.1)  # a lease is held for 15 s
+        patch.setattr("chartgen.releases.cleanup._GRACE_BEYOND", 0.0)
+        patch.setattr("chartgen.releases.cleanup._MOST_GRACE", 0)
         done = CliRunner().invoke(main, command, env={"KUBECONFIG": str(file)})
     return done.exit_code, done.exception, done.output
 
@@ -83,7 +101,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     folder, known, cases = tmp_path_factory.mktemp("read"), set[Any](), list[Case]()
     named = answers._named
     for state, objects in STATES.items():
-        for command in COMMANDS if state == "running" else COMMANDS[:2]:
+        for command in (*COMMANDS, *OTHERS) if state == "running" else COMMANDS[:2]:
             found: dict[Path_, set[str]] = {}
 
             def read(item: Any, kind: Kind, found: dict[Path_, set[str]] = found) -> Object:
@@ -96,8 +114,9 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
                 run(folder, command, objects)
             for field, lines in found.items():
                 shape = tuple(key for key in field[3:] if isinstance(key, str))
-                new = {(command[0], field[0], shape, line) for line in lines} - known
-                known |= new
+                name = "" if command in OTHERS else command[0]
+                new = {(name, field[0], shape, line) for line in lines} - known
+                known |= new | {("", *each[1:]) for each in new}
                 cases += [Case(state, command, field)] if new and field[-2:] != ("metadata", "name") else []
     return cases
 

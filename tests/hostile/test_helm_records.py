@@ -106,6 +106,18 @@ ODD: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.threat(12)
+def test_a_description_is_one_masked_line(tmp_path: Path) -> None:
+    """Helm writes what an API server refused there."""
+    item = secret(json.dumps(content(info={**INFO, "description": "hf_" + "aB3d" * 8 + "\n2  forged"})).encode())
+    page = json.dumps({"metadata": {}, "items": [item]}).encode()
+    answers = {**VERSION, "api/v1/namespaces/theirs/secrets": page}
+    with answering(tmp_path, lambda path: answers.get(path.partition("?")[0])) as file:
+        printed = chartgen("history", "a", "--namespace", "theirs", env={"KUBECONFIG": str(file)}).stdout
+    assert "hf_" not in printed
+    assert "\\n2  forged" in printed
+
+
 @pytest.mark.threat(16)
 @pytest.mark.parametrize("target", ["gke-a3mega", "unknown"])
 def test_the_schema_of_a_record_is_not_applied(target: str) -> None:

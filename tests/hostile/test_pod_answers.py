@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import hostileclusters
 import pytest
+from click.testing import CliRunner
 from stranger_api import answering
 
+from chartgen.cli import main
 from chartgen.errors import ChartgenError
+from chartgen.kube import POD
 from chartgen.kube.connection import connect
 from chartgen.releases.helm_release import Place
+from chartgen.releases.status.pod_exec import find_pod
 from chartgen.releases.status.stacks import StackGroup, read_stacks
 
 FRAME = {"name": "f", "short_filename": "a.py", "filename": "/a.py", "line": 7}
@@ -22,8 +28,9 @@ SOUND: Any = {"missing": False, "ranks": [{"rank": 8, "threads": [{"thread_name"
 ODD: list[Any] = [None, 7, [7], "x", {}]
 
 
-def stacks(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[StackGroup]:
-    """Read the stacks of a run whose pod answers as a program does that stands on PATH for kubectl."""
+@contextmanager
+def placed(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Iterator[Path]:
+    """Serve a run whose pod answers as a program does that stands on PATH for kubectl."""
     program = folder / "kubectl"
     program.write_text(f"#!{sys.executable}\n{body}\n")
     program.chmod(0o755)
@@ -31,11 +38,29 @@ def stacks(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[Sta
     answers = {
         path: json.dumps(each).encode() for path, each in hostileclusters._paths(hostileclusters._cluster()).items()
     }
-    with (
-        answering(folder, lambda path: answers.get(path.partition("?")[0])) as file,
-        connect(kubeconfig=file) as cluster,
-    ):
+    with answering(folder, lambda path: answers.get(path.partition("?")[0])) as file:
+        yield file
+
+
+def stacks(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[StackGroup]:
+    with placed(folder, monkeypatch, body) as file, connect(kubeconfig=file) as cluster:
         return read_stacks(cluster, hostileclusters.RELEASE, Place(hostileclusters.SPACE))
+
+
+@pytest.mark.threat(16)
+def test_two_running_pods_of_one_rank_are_not_chosen_from(tmp_path: Path) -> None:
+    """Whoever may create pods may give one the labels of the run, and would get the commands of its users."""
+    objects = deepcopy(hostileclusters._cluster())
+    forged = deepcopy(objects[POD.path()][1])
+    forged["metadata"].update(name="forged", uid="forged")
+    answers = hostileclusters._paths({**objects, POD.path(): [forged, *objects[POD.path()]]})
+    texts = {path: json.dumps(each).encode() for path, each in answers.items()}
+    with (
+        answering(tmp_path, lambda path: texts.get(path.partition("?")[0])) as file,
+        connect(kubeconfig=file) as cluster,
+        pytest.raises(ChartgenError, match="forged and my-run-workers-1 both"),
+    ):
+        find_pod(cluster, hostileclusters.RELEASE, hostileclusters.SPACE, rank=8)
 
 
 def changed(item: Any, value: Any) -> list[Any]:
@@ -54,6 +79,17 @@ def test_stacks_of_another_form_are_one_line(tmp_path: Path, monkeypatch: pytest
     for text in sorted({*texts, "[" * 100_000, ""}):
         with suppress(ChartgenError):
             stacks(tmp_path, monkeypatch, f"print({text!a})")
+
+
+@pytest.mark.threat(12)
+def test_stacks_and_errors_of_a_pod_are_one_masked_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "f token=hf_" + "aB3d" * 8 + "\n2 ranks"
+    forged = {"rank": 0, "threads": [{"thread_name": "MainThread", "frames": [{**FRAME, "name": text}]}]}
+    body = json.dumps(json.dumps({"missing": False, "ranks": [forged, {"rank": 8, "error": text}]}))
+    with placed(tmp_path, monkeypatch, f"print({body})") as file:
+        printed = CliRunner().invoke(main, ["stacks", hostileclusters.RELEASE], env={"KUBECONFIG": str(file)}).output
+    assert "hf_" not in printed
+    assert printed.count("\\n2 ranks") == 2
 
 
 @pytest.mark.threat(9)

@@ -126,3 +126,21 @@ def test_settings_that_are_no_yaml_end_the_render() -> None:
     values = Values({"launcher": "nemo-1", "tokenizer": {"kind": "sentencepiece", "path": "/a"}})
     assert re.search("not YAML|not a map", refusal(broken, values))
     assert refusal(made, values) == ""
+
+
+@pytest.mark.threat(8)
+@pytest.mark.parametrize("character", "\x7f\x85\x9f\ufffe\uffff")
+def test_what_helm_cannot_write_as_yaml_is_refused(character: str) -> None:
+    """toYaml is empty then, and the whole list or map was missing without a word."""
+    made, text = chart(), f"a{character}b"
+    base: dict[str, Any] = {"launcher": "nemo-1", "tokenizer": {"kind": "gpt2", "path": "/x"}}
+    cases: dict[str, dict[str, Any]] = {
+        "extraContainers[0].args[0]": {"extraContainers": [{"name": "a", "image": "a:1", "args": [text]}]},
+        "podAnnotations.x": {"podAnnotations": {"x": text}},
+        "launchers.nemo-1.config": {"launchers": {"nemo-1": {"config": {text: 1}}}},
+    }
+    for at, given in cases.items():
+        values = Values({**base, **given})
+        assert [problem.message.partition(":")[0] for problem in check_values(made, values)] == [at]
+        assert "U+007F" in refusal(made, values)
+    assert check_values(made, Values({"podAnnotations": {"x": "a\x01\u2028\ufeff\U0001f600"}})) == []

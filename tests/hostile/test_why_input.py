@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chartgen.metrics.read.lines import find_logs
 from chartgen.releases.why import run_log
 from chartgen.releases.why.explanation import explain_files
 from chartgen.releases.why.flight_recorder import read_dump
@@ -47,11 +48,23 @@ def test_files_that_cannot_be_read_to_their_end_hide_no_others(tmp_path: Path) -
     packed = gzip.compress(b"".join(b"%d\n" % number for number in range(9999)))
     (tmp_path / "a.log.gz").write_bytes(packed[:2000])
     (tmp_path / "b.log.gz").write_bytes(packed[:10] + b"\xff" * 99)
-    (tmp_path / "c.log").symlink_to("/proc/self/mem")
     (tmp_path / "z.log").write_text(OUT_OF_MEMORY)
     found = explain_files([tmp_path])
     assert found.cause == "gpu-memory"
-    assert {line.partition(":")[0] for line in found.examined} == {"a.log.gz", "b.log.gz", "c.log", "z.log"}
+    assert {line.partition(":")[0] for line in found.examined} == {"a.log.gz", "b.log.gz", "z.log"}
+
+
+@pytest.mark.threat(23)
+def test_a_link_out_of_a_folder_of_logs_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(OUT_OF_MEMORY)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "run.log").write_text("step 1\n")
+    (logs / "latest.log").symlink_to("run.log")
+    for name, target in (("a.log", tmp_path / "secret"), ("b.log", Path("/proc/self/mem"))):
+        (logs / name).symlink_to(target)
+    assert explain_files([logs]).cause == "unknown"
+    assert find_logs([str(logs)]) == [str(logs / "latest.log"), str(logs / "run.log")]
 
 
 @pytest.mark.threat(14)

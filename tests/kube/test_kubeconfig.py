@@ -37,6 +37,12 @@ def test_a_cluster_that_does_not_answer_is_one_clear_line(tmp_path: Path) -> Non
     assert "\n" not in message
 
 
+@pytest.mark.parametrize("server", ["http://127.0.0.1:9/\r\nX: y", "http://\u2100.example", "http://[::1"])
+def test_an_address_that_is_none_is_one_clear_line(tmp_path: Path, server: str) -> None:
+    with pytest.raises(MissingToolError, match="context 'prod' cannot be used"):
+        connect(kubeconfig=kubeconfig(tmp_path / "config", "prod", server))
+
+
 def test_a_missing_credential_plugin_is_one_clear_line(tmp_path: Path) -> None:
     plugin = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "no-such-plugin"}
     config = kubeconfig(tmp_path / "config", "gke", "http://127.0.0.1:9", exec=plugin)

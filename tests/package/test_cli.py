@@ -381,6 +381,8 @@ def test_what_a_command_line_lacks_is_a_usage_error(tmp_path: Path) -> None:
     for words in (("--set", "nodes"), ("--set-json", "a={"), ("-f", tmp_path), ("-f", tmp_path / "absent.yaml")):
         assert chartgen("check", "gke-a4", *words).exit_code == 2, words
     assert chartgen("metrics", tmp_path / "absent.log").exit_code == 2
+    for typed in ("metrics . --price nan", "metrics . --model-flops inf", "lint --limit nan", "status --price inf"):
+        assert "not a finite number" in chartgen(*typed.split()).stderr
 
 
 def test_an_unknown_key_hides_no_other_problem() -> None:

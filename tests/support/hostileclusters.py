@@ -120,6 +120,7 @@ def _cluster() -> dict[str, list[dict[str, Any]]]:
         "status": {"restarts": 1, "conditions": _conditions(Suspended="False")},
     }
     run["metadata"]["labels"][kinds.QUEUE_LABEL] = _QUEUE
+    run["metadata"]["annotations"] = {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": SPACE}
     about = {"kind": "Pod", "name": f"{RELEASE}-workers-0", "uid": "x"}
     event: dict[str, Any] = {
         "involvedObject": about,

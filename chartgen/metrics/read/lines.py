@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.files import files_in
 
 STDIN = "-"
 BLOCK = 1 << 18
@@ -33,17 +34,12 @@ def find_logs(places: Iterable[str]) -> list[str]:
         if place == STDIN or path.is_file() or path.is_fifo() or path.is_char_device():
             found.append(place)
         elif path.is_dir():
-            found += _folder(path)
+            if not (files := files_in(path)):
+                raise ChartgenError(Problem("the folder has no files", path, hint="name those that links there name"))
+            found += sorted(map(str, files))
         else:
             raise UsageError(Problem("no such log", place, hint="name a file, folder or archive, or - for the input"))
     return found
-
-
-def _folder(folder: Path) -> list[str]:
-    files = sorted(str(path) for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-    if not files:
-        raise ChartgenError(Problem("the folder has no files", folder))
-    return files
 
 
 def is_events(place: str) -> bool:

@@ -29,10 +29,15 @@ def find_pod(cluster: Cluster, release: str, namespace: str, *, rank: int = 0, m
 
     Raises:
         UsageError: The rank or machine does not exist.
-        ChartgenError: The release has no pods, or this one does not run.
+        ChartgenError: The release has no pods, this one does not run, or two bear the labels of this rank.
     """
     sources = find_sources(cluster, release, namespace, rank="" if machine else str(rank), machine=machine)
-    member = next((source.member for source in sources if source.member.ranks), sources[0].member)
+    found = [source.member for source in sources if source.member.ranks] or [sources[0].member]
+    running = [each for each in found if each.phase == "Running"]
+    if len(running) > 1 and running[1].gpus and not machine:  # one may be another tenant's, with the run's labels
+        names = " and ".join(each.name for each in running)
+        raise ChartgenError(Problem(f"{names} both bear the labels of rank {rank}", hint="give --machine instead"))
+    member = (running or found)[0]
     if member.phase != "Running":
         hint = f"`chartgen status {release}` shows why, `chartgen logs {release} --rank {rank}` what it printed"
         raise ChartgenError(Problem(f"pod {member.name} does not run: its phase is {member.phase}", hint=hint))

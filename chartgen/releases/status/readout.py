@@ -14,7 +14,7 @@ from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object, side
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind, run_names
 from chartgen.kube.workloads import expected_pods, find_runs, find_workers, is_suspended, outcome, why_no_run
-from chartgen.releases.history import UNFINISHED, RevisionRecord, parse_time, read_last_record
+from chartgen.releases.history import UNFINISHED, RevisionRecord, is_owned, parse_time, read_last_record
 from chartgen.releases.status.events import events_of, removed_pods
 from chartgen.releases.status.failure import FirstFailure, find_failure, find_loss, restarts, with_repeats
 from chartgen.releases.status.members import last_lines
@@ -150,6 +150,8 @@ def read_readout(
 
 def _read_brief(cluster: Cluster, release: str, namespace: str) -> Readout:
     runs = find_runs(cluster, release, namespace)
+    with cluster.optional():
+        runs = _own(runs, release, namespace, lambda: read_last_record(cluster, release, namespace))
     if not runs:
         return Readout(release, namespace, "absent", causes=(why_absent(release, namespace, None),))
     summary = summarize_pods(cluster, release, namespace)
@@ -169,6 +171,7 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
     reads: tuple[Callable[[], Any], ...] = (of_run, partial(summarize_pods, cluster, release, namespace))
     (record, found), summary = side_by_side(reads)
     runs = [run for run in found if "deletionTimestamp" not in run["metadata"]]
+    runs = _own(runs, release, namespace, lambda: record)
     revision = revision_of(record) if record else None
     odd = record_causes(record, runs) if record else ()
     if not runs:
@@ -193,6 +196,12 @@ def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord
         causes=(*odd, *state.causes, *([slow] if slow else [])),
         failure=with_repeats(cluster, failure, lost, release, namespace) if failure else None,
     )
+
+
+def _own(runs: list[Object], release: str, namespace: str, record: Callable[[], RevisionRecord | None]) -> list[Object]:
+    """Leave out finished runs that Helm did not make, if it has a record: the name of one may be taken."""
+    own = [run for run in runs if is_owned(run, release, namespace)]
+    return runs if own == runs or {*map(outcome, runs)} != {"finished"} or record() is None else own
 
 
 def _counted(cluster: Cluster, runs: Sequence[Object], summary: PodSummary, release: str, namespace: str) -> Readout:

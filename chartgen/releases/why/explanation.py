@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.files import files_in
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 from chartgen.releases.why.flight_recorder import Stuck, find_stuck, rank_of_dump, read_dump
 from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file, read_run_log
@@ -77,10 +78,9 @@ def _files(place: Path) -> list[Path]:
         raise UsageError(Problem("no such file", place, hint="check the path"))
     if not place.is_dir():
         return [place]
-    found = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
-    if not found:
-        raise UsageError(Problem("contains no files", place, hint="name logs, or the folder that contains them"))
-    return found
+    if found := files_in(place):
+        return found
+    raise UsageError(Problem("contains no files", place, hint="name logs, also those that links there name"))
 
 
 def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Sequence[str] = ()) -> Explanation:
