@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.kube import Cluster, ClusterError, Object, side_by_side
+from chartgen.kube import Cluster, ClusterError, side_by_side
 from chartgen.kube.workloads import find_runs
 from chartgen.releases.status.events import removed_pods
 from chartgen.releases.status.members import Member, each_member, pod_log
@@ -24,8 +24,7 @@ _MOST_IMAGES = 5  # a tag may have moved between two pods
 
 def explain_release(cluster: Cluster, release: str, namespace: str) -> Explanation:
     """Return why a release's run ended or hangs; raise ChartgenError without pods, if none was removed."""
-    found = [(member, _image(pod, member.container)) for member, pod in each_member(cluster, release, namespace)]
-    members = sorted((member for member, _ in found), key=_order)
+    members = sorted((member for member, _ in each_member(cluster, release, namespace)), key=_order)
     lost = _removals(cluster, release, namespace)
     if not members and not lost:
         hint = "name a folder with its logs"
@@ -33,15 +32,9 @@ def explain_release(cluster: Cluster, release: str, namespace: str) -> Explanati
     logs = side_by_side((partial(_log_of, cluster, member, namespace) for member in members[:_MOST_PODS]), _AT_ONCE)
     left_out = [f"{len(members) - _MOST_PODS} more pods: not read"] if len(members) > _MOST_PODS else []
     verdict = explain([*logs, *lost], examined=left_out)
-    images = Counter(image for _, image in found if image).most_common(_MOST_IMAGES)
+    images = Counter(member.image for member in members if member.image).most_common(_MOST_IMAGES)
     ran = (EvidenceLine(counted(number, "pod"), f"image {image}") for image, number in images)
     return replace(verdict, evidence=(*verdict.evidence, *ran))
-
-
-def _image(pod: Object, container: str) -> str:
-    """Return the digest of the image that a container runs, as the kubelet names it; empty before it has one."""
-    found = pod.get("status", {}).get("containerStatuses", ())
-    return next((str(each.get("imageID", "")) for each in found if each["name"] == container), "")
 
 
 def _order(member: Member) -> tuple[bool, float, int]:
