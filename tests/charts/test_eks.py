@@ -33,6 +33,7 @@ from selection import HELMS
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.rehearsal import engines
+from chartgen.releases.why.explanation import explain_files
 
 EKS = "eks-p5"
 SITE = (VALUES / "site.eks-p5.example.yaml",)
@@ -272,6 +273,17 @@ def test_an_image_without_the_plugin_stops_before_training(tmp_path: Path) -> No
     assert code == 78
     assert "no EFA plugin for NCCL" in log
     assert not (tmp_path / "torchrun.calls").exists()
+    (box,) = tmp_path.rglob("blackbox/machine-0.log")
+    assert explain_files([box]).cause == "vendor-software"
+
+
+def test_a_machine_whose_network_is_not_as_promised_leaves_a_black_box(tmp_path: Path) -> None:
+    made = machine(tmp_path)
+    made.nccl = efa(1)
+    assert made.finish(run("nodes=2", "network.plugin=/opt/efa"))[0] == 78
+    (box,) = tmp_path.rglob("blackbox/machine-0.log")
+    assert explain_files([box]).cause == "network-contract"
+    assert "machine 0 ended with exit code 78" in box.read_text()
 
 
 # -- how machines meet

@@ -28,6 +28,7 @@ from chartgen.library.workloads.common.files.examine import (
     find_marks,
     find_slow,
 )
+from chartgen.releases.why.explanation import explain_files
 
 SOUND = (Path(__file__).parents[1] / "data/nvidia-smi/h100.xml").read_text()
 TWO = (
@@ -148,10 +149,13 @@ def machine(folder: Path, report: str, code: int = 0) -> Machine:
 @pytest.mark.parametrize(("check", "expected"), [("fail", UNFIT), ("warn", 0), ("off", 0)])
 def test_a_machine_that_is_not_fit_does_not_start(tmp_path: Path, check: str, expected: int) -> None:
     unfit = machine(tmp_path, changed(gpu_recovery_action="Reboot"))
-    code, log = unfit.finish(run(*TWO, f"run.examine={check}"), {"NODE_RANK": "1"}, rank=1)
+    found = run(*TWO, f"run.examine={check}", "run.hangMinutes=5")
+    code, log = unfit.finish(found, {"NODE_RANK": "1"}, rank=1)
     assert code == expected
     assert (tmp_path / "torchrun.calls").exists() == (expected == 0)
     assert ("machine 1" in log and "gpu_recovery_action Reboot" in log) == (check != "off")
+    boxes = [*tmp_path.rglob("blackbox/machine-1.log")]
+    assert [explain_files([box]).cause for box in boxes] == ["unfit-machine"] * (expected > 0)
 
 
 @pytest.mark.helm

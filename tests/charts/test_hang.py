@@ -263,9 +263,9 @@ def test_a_final_exit_code_ends_the_launcher_and_the_code_of_an_earlier_start_do
 
 
 def test_a_black_box_says_when_the_last_step_was_and_what_the_network_was(tmp_path: Path) -> None:
-    (tmp_path / "ranks.network").write_text("transport: RDMA as promised, 8 adapters\n")
+    (tmp_path / "prelude").write_text("transport: RDMA as promised, 8 adapters\n")
     own = "import time; time.sleep(2); print('step: 7', flush=True); time.sleep(1); exit(7)"
-    assert watch(tmp_path, own, HANG_SECONDS="60").returncode == 7
+    assert watch(tmp_path, own, HANG_SECONDS="60", CHARTGEN_PRELUDE=str(tmp_path / "prelude")).returncode == 7
     (box,) = tmp_path.rglob("rank-*.log")
     (line,) = [each for each in box.read_text().splitlines() if each.startswith("blackbox: ")]
     assert re.search(r"; [1-9]\d* s after its last step; ", line)

@@ -177,11 +177,18 @@ def restarted(folder: Path, code: int, *sets: str) -> tuple[int, int]:
     install(folder)
     starts = folder / "program-starts"
     given = {"program": "/etc/chartgen/own.py", "files": {"own.py": FAILS}, "args": [str(starts), str(code)]}
-    own = (*OWN[:2], "rendezvous.backend=c10d", *sets)
-    found = made(folder / "lab", "checkpoint.enabled=true", kind="pytorchjob", own=own, launchers=given)
+    own = (*OWN[:2], "rendezvous.backend=c10d")
+    found = made(folder / "lab", "checkpoint.enabled=true", *sets, kind="pytorchjob", own=own, launchers=given)
     machine = Machine(folder, {"PYTHONPATH": str(folder / "modules")})
     done, _ = machine.finish(found)
     return done, len(starts.read_text())
+
+
+def test_a_machine_that_is_not_fit_any_more_ends_instead_of_its_next_start(tmp_path: Path) -> None:
+    report = Path(__file__).parents[1] / "data/nvidia-smi/h100.xml"
+    body = f"print(open({str(report)!r}).read())\nsys.exit(os.path.exists({str(tmp_path / 'program-starts')!r}))"
+    Machine(tmp_path).program("nvidia-smi", body)
+    assert restarted(tmp_path, 3, "nodes=2", "network.transportCheck=off") == (69, 1)
 
 
 @pytest.mark.parametrize("code", cases(exit_codes(), {137, 17}))

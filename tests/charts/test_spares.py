@@ -5,7 +5,9 @@ With `CHARTGEN_SPARES`, a folder that `make spares` fills, machines are lost und
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from torch import distributed
 distributed.init_process_group("gloo")
 rank, file = distributed.get_rank(), Path(os.environ["CHECKPOINT_DIRECTORY"], "step")
 step = int(file.read_text()) if file.exists() else 0
+file.with_name(f"pid-{rank}").write_text(str(os.getpid()))
 print(f"rank {rank} of {distributed.get_world_size()} starts at step {step}", flush=True)
 while step < 300:
     distributed.all_reduce(torch.ones(1))
@@ -161,9 +164,14 @@ def cluster(folder: Path, found: Objects, names: tuple[str, ...]) -> Cluster:
     """Machines with the real ft_launcher."""
     python = spares_python()
     machines = Cluster(folder, found, names, files={"image/opt/trainer.py": TRAINER})
-    launcher = f"{python} -m nvidia_resiliency_ext.fault_tolerance.launcher --local-addr=127.0.0.1"
+    # as its own script: with `-m` it does not know its exception for a machine that leaves
+    main = "from nvidia_resiliency_ext.fault_tolerance.launcher import main; main()"
+    launcher = f"{python} -c '{main}' --local-addr=127.0.0.1"
     for machine in machines.machines:
-        write_program(machine.folder / "bin/ft_launcher", f'#!/usr/bin/env bash\nexec {launcher} "$@"\n')
+        write_program(
+            machine.folder / "bin/ft_launcher",
+            f'#!/usr/bin/env bash\necho $$ >{machine.folder}/launcher\nexec {launcher} "$@"\n',
+        )
         write_program(machine.folder / "bin/python3", f'#!/usr/bin/env bash\nexec {python} "$@"\n')
         machine.variables |= {
             "CUDA_VISIBLE_DEVICES": "",
@@ -337,3 +345,23 @@ def test_a_machine_that_is_not_fit_leaves_its_place_to_the_spare(run: Cluster) -
         codes, logs = machines.finish()
     assert codes == [0, UNFIT, 0], logs
     assert [len(starts(log)) for log in logs] == [1, 0, 1]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("rank", [1, 0])
+def test_a_machine_that_is_not_fit_any_more_does_not_start_again(run: Cluster, rank: int) -> None:
+    """Without the first machine, where all meet, none does: all end, and the controller starts them again."""
+    with run as machines:
+        first = train(machines)
+        (spare,), unfit = {0, 1, 2} - {*first}, first[rank]
+        write_program(machines.machines[unfit].folder / "bin/nvidia-smi", "#!/usr/bin/env bash\nexit 15\n")
+        launcher = int((machines.machines[spare].folder / "launcher").read_text())
+        os.kill(launcher, signal.SIGSTOP)  # the start that follows is of the others
+        os.kill(int((machines.machines[0].folder.parent / "pid-0").read_text()), signal.SIGKILL)
+        machines.wait_for(lambda: "is not fit" in machines.logs()[unfit])
+        os.kill(launcher, signal.SIGCONT)
+        codes, logs = machines.finish()
+    assert codes[unfit] == UNFIT, logs
+    assert f"machine {unfit} () is not fit: nvidia-smi failed with 15" in logs[unfit]
+    others = [codes[at] for at in range(3) if at != unfit]
+    assert others == [0, 0] if rank else all(others), logs

@@ -67,6 +67,7 @@ def test_the_rank_that_failed_first_is_named_although_another_pod_ended_before(
     found = explain_release(machines.cluster, "short", "default")
     assert (found.cause, found.rank, found.machine, found.restart) == ("gpu-memory", 11, machine, "none"), found
     assert found.evidence[0].place == f"{second}:1"
+    assert found.evidence[-1].text == "image x", "as the kubelet names it"
     monkeypatch.setenv("KUBECONFIG", str(machines.kubeconfig))
     wait_for(lambda: read_readout(machines.cluster, "short", "default").failure, what="that it has failed", timeout=180)
     failure = read_readout(machines.cluster, "short", "default").failure

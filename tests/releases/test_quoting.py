@@ -50,7 +50,10 @@ def test_a_start_script_says_it_last() -> None:
     assert telling(["mounted", *TRANSPORT], 10) == ["mounted", *TRANSPORT]
 
 
-@pytest.mark.parametrize("log", [[], ["a", "b", "c"], [f"step {number}" for number in range(20)]])
+KEPT = ["transport: TCPXO (FasTrak) as promised, 8 adapters", "a", "terminate called", "Aborted"]
+
+
+@pytest.mark.parametrize("log", [[], ["a", "b", "c"], [f"step {number}" for number in range(20)], KEPT])
 def test_without_a_known_cause_the_last_lines_are_quoted(log: list[str]) -> None:
     assert telling(log, 3) == log[-3:]
 

@@ -42,6 +42,12 @@ def test_the_first_cause_is_named(death: Any, tmp_path: Path) -> None:
     assert found.evidence
 
 
+def test_a_network_as_promised_is_no_cause(tmp_path: Path) -> None:
+    said = ["transport: GPUDirect-TCPXO as promised, 8 adapters", "transport: warning: cannot determine whether ..."]
+    logs = {"0.log": "\n".join([*said, "[rank0]: torch.OutOfMemoryError: CUDA out of memory."])}
+    assert explained(tmp_path, logs).cause == "gpu-memory"
+
+
 def test_every_pattern_has_a_trigger() -> None:
     table = cause_table()
     lines = [line for death in DEATHS for text in death["logs"].values() for line in text.splitlines()]

@@ -57,6 +57,8 @@ TORCH = """
 import os
 class cuda:
     is_available = staticmethod(lambda: False)
+class version:
+    cuda = None
 class ones:
     def __init__(self, *_, **__):
         self.value = 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -10,12 +12,14 @@ from chartgen.kube import Cluster, ClusterError, side_by_side
 from chartgen.kube.workloads import find_runs
 from chartgen.releases.status.events import removed_pods
 from chartgen.releases.status.members import Member, each_member, pod_log
-from chartgen.releases.why.explanation import Explanation, explain
+from chartgen.releases.why.explanation import EvidenceLine, Explanation, explain
 from chartgen.releases.why.run_log import RunLog, ending, read_run_log
+from chartgen.visible import counted
 
 _MOST_PODS = 256  # whose logs are read: those that ended first, then by rank
 _TAIL = 20_000  # lines of each
 _AT_ONCE = 16
+_MOST_IMAGES = 5  # a tag may have moved between two pods
 
 
 def explain_release(cluster: Cluster, release: str, namespace: str) -> Explanation:
@@ -27,7 +31,10 @@ def explain_release(cluster: Cluster, release: str, namespace: str) -> Explanati
         raise ChartgenError(Problem(f"release {release} has no pods in namespace {namespace}", hint=hint))
     logs = side_by_side((partial(_log_of, cluster, member, namespace) for member in members[:_MOST_PODS]), _AT_ONCE)
     left_out = [f"{len(members) - _MOST_PODS} more pods: not read"] if len(members) > _MOST_PODS else []
-    return explain([*logs, *lost], examined=left_out)
+    verdict = explain([*logs, *lost], examined=left_out)
+    images = Counter(member.image for member in members if member.image).most_common(_MOST_IMAGES)
+    ran = (EvidenceLine(counted(number, "pod"), f"image {image}") for image, number in images)
+    return replace(verdict, evidence=(*verdict.evidence, *ran))
 
 
 def _order(member: Member) -> tuple[bool, float, int]:

@@ -36,7 +36,7 @@ _LAUNCHER = re.compile(r"torch/distributed/elastic/.*failed \(exitcode: |^torch\
 # ended a rank; lines without a rank are errors during Python's cleanup.
 _CAUSE = re.compile(
     r"^(?P<rank>\[rank\d+\]: ?)?([A-Za-z_][\w.]*(Error|Exception|Interrupt)(: |$)|"
-    r"transport: |examine: (machine|the run)|chartgen: )"
+    r"transport: (?!warning: |.* as promised)|examine: (machine|the run)|chartgen: )"
 )
 _HINTS = {
     "OOMKilled": "raise `launchers.<name>.resources`, or lower what the program keeps in memory",

@@ -114,6 +114,7 @@ class Member:
     ends: tuple[End, ...]  # its containers that failed, or the failure of the pod itself
     unplaced: str
     stuck: tuple[str, str, str] | None  # reason, message and image of a container that does not start
+    image: str = ""  # of the program's container, with its digest; empty before the kubelet has it
     # It starts the program for all others, and prints their output: the master of an MPI job, the submitter of a Ray
     # job
     drives: bool = False
@@ -149,6 +150,7 @@ def member(pod: Object) -> Member:
         ends=tuple(_ends(status, containers, program["name"])),
         unplaced=_unplaced(status),
         stuck=next((found for found in map(_stuck, containers) if found), None),
+        image="".join(str(each.get("imageID", "")) for each in own),
         drives=pod["metadata"].get("labels", {}).get(_COMPONENT) in _DRIVERS,
     )
 

@@ -36,7 +36,7 @@ class Explanation:
     rank: int | None = None  # rank that failed first, or that the others waited for; None when unknown
     machine: str = ""  # its machine; empty when unknown. Only `restart` elsewhere blames it.
     collective: str = ""  # the collective in which the others waited
-    evidence: tuple[EvidenceLine, ...] = ()  # what shows the cause
+    evidence: tuple[EvidenceLine, ...] = ()  # what shows the cause; of a release, also the images of its pods
     hint: str = ""  # what to do
     # `same` = another try may succeed, `elsewhere` = not on this machine, `none` = every try fails alike
     restart: str = "same"

@@ -63,7 +63,7 @@ _STACK = re.compile(r'^(?:Current thread 0x|Thread 0x\w+ .*most recent call firs
 _FRAME = re.compile(r'^\s+(?:File "([^"]+)", line (\d+) in (\S+)|(\S+) \(([^():]+):(\d+)\))')
 _INNERMOST = 16
 # The last line of a black box (library/workloads/common/files/watch.py), and its name.
-_BOX = re.compile(r"^blackbox: (\S+) rank (\d+) ended with exit code (\d+)")
+_BOX = re.compile(r"^blackbox: (\S+) (?:rank|machine) \d+ ended with exit code (\d+)")
 _BOX_NAME = re.compile(r"\brank-(\d+)\.log(?:\.gz)?$")
 
 
@@ -197,7 +197,9 @@ class _LogReading:
         if self._stack(rank, text, place):
             return
         if box := _BOX.match(text):
-            self.log.clues += ending(self.log, int(box[3]), text, _seconds(box[1], self._year))
+            when = _seconds(box[1], self._year)
+            self.log.clues = [each if each.when else replace(each, when=when) for each in self.log.clues]
+            self.log.clues += ending(self.log, int(box[2]), text, when)
             return
         self._reported(text, place)
         self._collective(rank, text, place)

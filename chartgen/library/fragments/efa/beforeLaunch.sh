@@ -7,10 +7,7 @@ plugin=
 for folder in "${folders[@]}"; do
   if [[ -e $folder/libnccl-net.so || -e $folder/libnccl-net-ofi.so ]]; then plugin=$folder && break; fi
 done
-if [[ -z $plugin ]]; then
-  echo "chartgen: no EFA plugin for NCCL (aws-ofi-nccl) in ${folders[*]}; use an image with one, or set network.plugin" >&2
-  exit 78
-fi
+[[ -n $plugin ]] || refuse "no EFA plugin for NCCL (aws-ofi-nccl) in ${folders[*]}; use an image with one, or set network.plugin"
 export LD_LIBRARY_PATH="$plugin:/opt/amazon/efa/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # NVIDIA's images preset another plugin from NeMo 26.08 on. A name is found by every NCCL; a path only by 2.21 and newer, as
 # all images have that preset one.

@@ -1,9 +1,6 @@
 # GPUDirect-TCPX: without its plugin NCCL would fall back to TCP, many times slower, without a word.
 plugin=/usr/local/tcpx/lib64
-if [[ ! -e $plugin/libnccl-net-tcpx.so ]]; then
-  echo "chartgen: no libnccl-net-tcpx.so in $plugin: the plugin was not installed" >&2
-  exit 78
-fi
+[[ -e $plugin/libnccl-net-tcpx.so ]] || refuse "no libnccl-net-tcpx.so in $plugin: the plugin was not installed"
 {{- if eq (include "<%= chart %>.tcpxNccl" .) "plugin" }}
 # The plugin's NCCL must be found before the one in the image.
 export LD_LIBRARY_PATH="$plugin:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

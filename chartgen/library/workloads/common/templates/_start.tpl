@@ -14,10 +14,15 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 <% endif %>
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 <% if kind.starts == "gpu" %>
+{{- if .Run.watched }}
+
+# A machine that ends before its program starts leaves a black box too.
+trap 'python3 /etc/chartgen/watch.py --ended "$?" || true' EXIT
+{{- end }}
 {{- with .Run.examination }}
 
 # A machine that is not fit ends before others wait for it.
-python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{ include "<%= chart %>.examine" $ }}
 {{- end }}
 <% endif %>
 {{- if .Run.staged }}
@@ -62,10 +67,20 @@ exec {{ include "<%= chart %>.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 
 <% if kind.starts == "gpu" %>
+{{- define "<%= chart %>.examine" -}}
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ .Run.examination }} 2>&1 | tee -a "$CHARTGEN_PRELUDE"
+{{- end }}
+
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "<%= chart %>.rankProgram" }}
 <% if "beforeProcess" in defined %>
 {{- include "<%= chart %>.beforeProcess" . }}
+<% endif %>
+<% if kind.name in ("job", "jobset", "pytorchjob") %>
+{{- if and .Run.examination <%= ".Run.restarts" if kind.name == "pytorchjob" else ".Values.run.spares" %> }}
+
+{{ .Files.Get "files/examined.sh" | replace "EXAMINE" (include "<%= chart %>.examine" .) | trim }}
+{{- end }}
 <% endif %>
 <% if slot("beforeRank.sh", 0) %>
 <%= slot("beforeRank.sh", 0) %>

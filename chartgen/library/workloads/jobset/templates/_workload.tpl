@@ -12,15 +12,9 @@ metadata.labels['jobset.sigs.k8s.io/restart-attempt']
 {{- define "<%= chart %>.beforeProcess" }}
 {{- if and .Run.mustProgress .Values.run.spares }}
 RESTART_ATTEMPT=$((RESTART_ATTEMPT * 100 + TORCHELASTIC_RESTART_COUNT))
-code=0
 (
 {{ .Files.Get "files/progress.sh" | trim }}
-) || code=$?
-if ((code)); then
-  echo "$code" >"$CHARTGEN_PROCESSES.code"
-  kill -TERM "$PPID"
-  exit "$code"
-fi
+) || end "$?"
 {{- end }}
 {{- end }}
 
