@@ -16,9 +16,8 @@ from chartgen.checks.known_options import KNOWN
 from chartgen.checks.memory import GB, unestimated
 from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
 from chartgen.checks.program_settings import OF_A_LAYOUT, divisors
-from chartgen.checks.rules import Rulebook, broken, rules_for
+from chartgen.checks.rules import Rulebook, rules_for
 from chartgen.checks.speed import architecture_of, recipe_of, run_of_job
-from chartgen.composer.rules import ValuesRule
 from chartgen.data.models import Architecture
 from chartgen.errors import ChartgenError, Problem
 from chartgen.estimator import Run, least_seconds, seconds_of
@@ -86,7 +85,7 @@ def layouts_of(job: Job, choices: tuple[str, ...] = _EVERY) -> list[Layout]:
     Raises:
         ChartgenError: The memory of the program or the GPU is not known, or the job is too large to be searched.
     """
-    found = [layout for _, layout in searched(job, choices, every=True)]
+    found = [layout for _, layout in searched(job, choices)]
     found.sort(key=lambda layout: (not layout.fits, _rank(layout)))
     # one that is predicted to be slower than the values' own comes after it
     return sorted(found, key=lambda each: not (each.own and each.fits and _seconds(each) <= _seconds(found[0])))
@@ -118,23 +117,21 @@ def works(job: Job) -> bool:
     """Report whether the job's own layout passes every check that layouts answer for."""
     load = load_of(job)
     has_room = load is None or load.certain <= TOO_MUCH
-    return has_room and _is_clear(_broken(_rules(job), job)) and _passes(OF_A_LAYOUT, job)
+    return has_room and _is_clear(_rules(job).claims(job)) and _passes(OF_A_LAYOUT, job)
 
 
-def searched(job: Job, choices: tuple[str, ...], *, every: bool = False) -> Iterator[tuple[float, Layout]]:
+def searched(job: Job, choices: tuple[str, ...]) -> Iterator[tuple[float, Layout]]:
     """Yield the layouts of a job that pass every check and fit, and first its own one if it passes, however full.
 
-    Each comes with the least rank that it and all after it can have, except with FSDP. `every`: all are wanted.
+    Each comes with the least rank that it and all after it can have, except with FSDP.
     """
     if why := why_unsearchable(job):
         raise ChartgenError(Problem(why))
     # a key that is an expression is no size: these rules say the same of every layout
     fixed = [rule for rule in rules_for(job) if rule.key.startswith("{")]
-    if not (_passes(_OF_THE_JOB, job) and _is_clear(_broken(fixed, job))):
+    if not (_passes(_OF_THE_JOB, job) and _is_clear(Rulebook(fixed).claims(job))):
         return
-    rules = _rules(job)
-    book = Rulebook(rules) if every else None
-    own, again, least = layout_values(job), _again(job, choices), _bounds(job, choices)
+    rules, own, again, least = _rules(job), layout_values(job), _again(job, choices), _bounds(job, choices)
     heap = [(least(each), number, each) for number, each in enumerate(_candidates(job, choices), 1)]
     heapify(heap)
     heappush(heap, (0.0, 0, own))
@@ -148,7 +145,7 @@ def searched(job: Job, choices: tuple[str, ...], *, every: bool = False) -> Iter
         tried, most = changed(job, change), full.get(group, math.inf)
         share = _share(tried) if tokens < most else math.inf
         if share <= _limit(tried) or not number:
-            if _is_clear(book.claims(tried) if book else _broken(rules, tried)) and _passes(OF_A_LAYOUT, tried):
+            if _is_clear(rules.claims(tried)) and _passes(OF_A_LAYOUT, tried):
                 run, gpu = run_of_job(tried), job.machine.model
                 memory = share * gpu.memory * GB if gpu else 0.0
                 seconds = None if isinstance(run, str) else seconds_of(run)
@@ -183,12 +180,8 @@ def _bounds(job: Job, choices: tuple[str, ...]) -> Callable[[Change], float]:
     return least
 
 
-def _broken(rules: list[ValuesRule], job: Job) -> Iterator[KeyProblem]:
-    return (claim for rule in rules for claim in broken(rule, job))
-
-
-def _rules(job: Job) -> list[ValuesRule]:
-    return [rule for rule in rules_for(job) if _concerns(rule.key, rule.also)]
+def _rules(job: Job) -> Rulebook:
+    return Rulebook(rule for rule in rules_for(job) if _concerns(rule.key, rule.also))
 
 
 def _limit(job: Job) -> float:
