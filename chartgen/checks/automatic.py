@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chartgen.checks.job import Job, job_of, value_at
-from chartgen.checks.layouts import CHOICES, Layout, can_estimate, layout_values, layouts_of, searched, works
+from chartgen.checks.layouts import CHOICES, Layout, first_of, layout_values, layouts_of, why_unsearchable, works
 from chartgen.checks.memory_fit import Change, changed, is_uneven, nested_values
 from chartgen.checks.rules import judge
 from chartgen.checks.speed import JobSpeed, speed_of
@@ -23,8 +24,12 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
 
 AUTO = "auto"
-# What a layout depends on: while it stays the same, an upgrade keeps the layout of the release.
-_BASIS = ("launcher", "nodes", "gpusPerNode", "machineType", "model", "sequenceLength", "precision", "batch.global")
+# What a layout depends on: while it stays the same, an upgrade keeps the layout of the release. A run that saves keeps
+# it on other machines too, since Megatron's checkpoints of the optimizer are by default those of one layout.
+_BASIS = ("launcher", "model", "sequenceLength", "precision")
+_MACHINES = ("nodes", "gpusPerNode", "machineType", "batch.global")
+# Of two layouts that are less apart, the estimate often does not know the faster one (docs/explanation/prediction.md).
+_NEAR = 1.1
 _MOST_GPUS = 16384
 # Machines from which on one waits for a lost one: 16 with 8 GPUs each lose one in 16 days (Llama 3's rate).
 _SPARED = 16
@@ -48,18 +53,20 @@ class Decision:
     saving: Change = field(default_factory=dict)
 
     def __str__(self) -> str:
-        sizes = {key.rpartition(".")[2] if "parallel" in key else key: value for key, value in self.change.items()}
         step = f" (estimated {self.step_seconds:.3g} s a step)" if self.step_seconds else ""
-        layout = f"{self.reason} -> {', '.join(f'{key} {str(value).lower()}' for key, value in sizes.items())}{step}"
         left = [f"{key}: left out -> {value}" for key, value in self.saving.items()]
-        return "; ".join([layout, *left] if self.change else left)
+        return "; ".join([f"{self.reason} -> {_sizes(self.change)}{step}", *left] if self.change else left)
+
+
+def _sizes(change: Change) -> str:
+    return ", ".join(f"{key.removeprefix('parallelism.')} {str(value).lower()}" for key, value in change.items())
 
 
 def decide(chart: Chart, values: Values, before: Mapping[str, Any] | None = None) -> Decision:
     """Choose what values leave open: the layout; interval of checkpoints, grace period and spares of a run that saves.
 
-    The layout is the first of `chartgen fit`, among the keys that are `auto`. A preset keeps its own layout where that
-    passes every check; elsewhere one is chosen, unless the user set sizes.
+    The layout is the first of `chartgen fit`, among the keys that are `auto`. Those of a preset are, unless the user
+    set sizes; but its own layout stays where it works and the first one is not estimated to be 10 % faster.
 
     Args:
         chart: The chart; values of charts that chartgen did not make stay unchanged.
@@ -104,39 +111,46 @@ _LEFT_OUT = {
 
 def _with_layout(chart: Chart, values: Values, before: Mapping[str, Any] | None) -> Decision:
     """Choose the layout that values leave open."""
-    origin = origin_of(chart)
-    if not isinstance(origin, Composed):
-        return Decision(values, {})
-    words = open_keys(values)
-    if not words and not values.presets:
+    origin, words = origin_of(chart), open_keys(values)
+    if not isinstance(origin, Composed) or not (words or values.presets):
         return Decision(values, {})
     plain = replace(values, data=_without(values.data, words))
     if origin.setup or check_values(chart, plain):
         return Decision(plain, {})
     job = Job(effective_values(chart, plain), origin.target, origin.workload)
-    reason = f"{', '.join(words)}: auto"
-    if not words and _is_misplaced(job, values):
-        words = tuple(key for key in CHOICES if _of_preset(values, key))
-        reason = f"layout of the preset does not fit {job.world} {job.machine.gpu}"
+    stay, reason = Decision(plain, {}, job=job), f"{', '.join(words)}: auto"
+    # a preset's layout that no other layer changes, where formulas cover others
+    of_preset = not words and _of_preset(values, "parallelism") and job.trains and not why_unsearchable(job)
+    if of_preset:
+        words, reason = tuple(key for key in CHOICES if _of_preset(values, key)), "layout of the release"
     if not words:
-        return Decision(plain, {}, job=job)
+        return stay
     if before and (kept := _kept(chart, job, words, before)):
-        return _decision(plain, words, kept, None, reason)
-    found = layouts_of(job, words)
-    if not found or not found[0].fits:
+        is_own = of_preset and kept.items() <= layout_values(job).items()
+        return stay if is_own else _decision(plain, words, kept, None, reason)
+    first = first_of(job, words)
+    if of_preset:
+        reason = f"layout of the preset does not fit {job.world} {job.machine.gpu}"
+        if works(job):
+            known = speed_of(job).estimate
+            if first is None or known is None or known.step_seconds.middle <= _NEAR * (first.step_seconds or math.inf):
+                return stay
+            reason = _reason(job, first, known)
+    if first is None:
         raise ChartgenError(_refusal(job, words, plain))
-    return _decision(plain, words, found[0].values, found[0].step_seconds, reason)
+    return _decision(plain, words, first.values, first.step_seconds, reason)
+
+
+def _reason(job: Job, first: Layout, known: Estimate) -> str:
+    """Return why a faster layout than a preset's own one is chosen."""
+    sizes = _sizes({key: value for key, value in layout_values(job).items() if value != first.values[key]})
+    keep = f"--set parallelism.tensor={job.parallel('tensor')} keeps it"
+    return f"layout of the preset ({sizes}: estimated {known.step_seconds.middle:.3g} s a step; {keep})"
 
 
 def open_keys(values: Values) -> tuple[str, ...]:
     """Return the keys that values leave to chartgen with the word `auto`."""
     return tuple(key for key in CHOICES if value_at(values.data, key) == AUTO)
-
-
-def _is_misplaced(job: Job, values: Values) -> bool:
-    """Report whether a preset's own layout, which no other layer changes, fails the checks on these machines."""
-    theirs = values.presets > 0 and _of_preset(values, "parallelism")
-    return theirs and job.trains and can_estimate(job) and not works(job)
 
 
 def _of_preset(values: Values, key: str) -> bool:
@@ -158,20 +172,23 @@ def _without(data: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
 
 def _kept(chart: Chart, job: Job, words: tuple[str, ...], before: Mapping[str, Any]) -> Change | None:
     """Return the layout of the release, if what it depends on is as it was and it still works."""
-    former = _former(chart, job, before)
+    saves = value_at(job.values, "checkpoint.enabled") and value_at(before, "checkpoint.enabled")
+    former = _former(chart, job, before, () if saves else _MACHINES)
     if former is None or value_at(former.values, "parallelism") == AUTO:
         return None
     layout = {key: value for key, value in layout_values(former).items() if key.startswith(words)}
     return layout if works(changed(job, layout)) else None
 
 
-def _former(chart: Chart, job: Job, before: Mapping[str, Any]) -> Job | None:
+def _former(chart: Chart, job: Job, before: Mapping[str, Any], more: tuple[str, ...] = _MACHINES) -> Job | None:
     """Return the job of the release; None if what choices depend on is not as it was."""
     old = Values(dict(before))
     if check_values(chart, old):
         return None
     former = replace(job, values=effective_values(chart, old))
-    return former if all(value_at(former.values, key) == value_at(job.values, key) for key in _BASIS) else None
+    return (
+        former if all(value_at(former.values, key) == value_at(job.values, key) for key in (*_BASIS, *more)) else None
+    )
 
 
 def _refusal(job: Job, words: tuple[str, ...], values: Values) -> Problem:
@@ -193,7 +210,7 @@ def _other_sizes(job: Job) -> tuple[list[int], list[int]]:
 
 
 def _fits_on(job: Job, words: tuple[str, ...], nodes: int) -> bool:
-    return any(layout.fits for layout in searched(changed(job, {"nodes": nodes}), words))
+    return first_of(changed(job, {"nodes": nodes}), words) is not None
 
 
 def readable_job(target: Target, values: Values) -> Job:
@@ -224,7 +241,7 @@ def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> 
         ChartgenError: A value does not fit the schema, the GPUs are not whole machines, or the memory of the program or
             the GPU is not known.
     """
-    job = readable_job(target, values)
+    job = readable_job(target, replace(values, presets=0))  # a preset's own layout is that of the values
     return layouts_of(job if gpus is None else _on(job, gpus))
 
 

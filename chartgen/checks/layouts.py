@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from heapq import heapify, heappop, heappush
+from operator import itemgetter
 from typing import Any
 
 from chartgen.checks.catalogue import CHECKS
-from chartgen.checks.job import Job
+from chartgen.checks.job import Job, once_for_layouts
 from chartgen.checks.known_options import KNOWN
 from chartgen.checks.memory import GB, unestimated
 from chartgen.checks.memory_fit import CAPACITY, TIGHT, TOO_MUCH, Change, changed, load_of
@@ -17,7 +20,7 @@ from chartgen.checks.rules import Rulebook, rules_for
 from chartgen.checks.speed import architecture_of, recipe_of, run_of_job
 from chartgen.data.models import Architecture
 from chartgen.errors import ChartgenError, Problem
-from chartgen.estimator import Run, seconds_of
+from chartgen.estimator import Run, least_seconds, seconds_of
 from chartgen.findings import KeyProblem, Rule
 
 # What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
@@ -33,6 +36,11 @@ _MICRO_BATCHES = (1, 2, 4, 8)
 # Estimates err, and of layouts that are about as fast vendors choose few pieces of the model and small micro-batches:
 # with the time times these powers of them, published layouts are first most often (docs/explanation/layouts.md).
 _PIECES, _MICRO = 0.025, 0.1
+_NAMES = ("tensor", "pipeline", "virtualPipeline", "context", "expert")
+_sizes_of = itemgetter("batch.micro", *(f"parallelism.{name}" for name in _NAMES))
+_MOST_GPUS, _MOST_LAYERS = 2**17, 2**12
+# What is calculated in another order may differ in the last digits.
+_ROUNDED = 1 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -75,20 +83,34 @@ def layouts_of(job: Job, choices: tuple[str, ...] = _EVERY) -> list[Layout]:
         choices: Those of CHOICES that may change; all and FSDP by default.
 
     Raises:
-        ChartgenError: The memory of the program or the GPU is not known.
+        ChartgenError: The memory of the program or the GPU is not known, or the job is too large to be searched.
     """
-    if not can_estimate(job):
-        what = unestimated(job) or job.machine.gpu
-        message = f"cannot estimate the memory of {job.launcher.name}: no formula covers {what}"
-        raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
-    found = sorted(searched(job, choices), key=lambda layout: (not layout.fits, _rank(layout)))
+    found = [layout for _, layout in searched(job, choices)]
+    found.sort(key=lambda layout: (not layout.fits, _rank(layout)))
     # one that is predicted to be slower than the values' own comes after it
     return sorted(found, key=lambda each: not (each.own and each.fits and _seconds(each) <= _seconds(found[0])))
 
 
-def can_estimate(job: Job) -> bool:
-    """Report whether a formula covers the memory of the program and of the GPU."""
-    return load_of(job) is not None or not isinstance(run_of_job(job), str)
+def first_of(job: Job, choices: tuple[str, ...]) -> Layout | None:
+    """Return the first of `layouts_of`, without judging the others; None where nothing fits."""
+    own = first = None
+    for bound, layout in searched(job, choices):
+        if first and bound > _rank(first):
+            break
+        if layout.fits:
+            own = layout if layout.own else own
+            first = min(first or layout, layout, key=_rank)
+    return own if own and first and _seconds(own) <= _seconds(first) else first
+
+
+def why_unsearchable(job: Job) -> str:
+    """Return why layouts of a job cannot be compared; empty if they can."""
+    if load_of(job) is None and isinstance(run_of_job(job), str):
+        why = f"cannot estimate the memory of {job.launcher.name}: no formula covers"
+        return f"{why} {unestimated(job) or job.machine.gpu}; fit works where Megatron-LM or NeMo pretrain a model"
+    if job.world > _MOST_GPUS or (job.describes_model and job.pipeline_layers > _MOST_LAYERS):
+        return f"layouts are searched for at most {_MOST_GPUS:,} GPUs and {_MOST_LAYERS:,} layers"
+    return ""
 
 
 def works(job: Job) -> bool:
@@ -98,25 +120,64 @@ def works(job: Job) -> bool:
     return has_room and _is_clear(_rules(job).claims(job)) and _passes(OF_A_LAYOUT, job)
 
 
-def searched(job: Job, choices: tuple[str, ...]) -> Iterator[Layout]:
-    """Yield the layouts of a job that pass every check and fit, and first its own one if it passes, however full."""
+def searched(job: Job, choices: tuple[str, ...]) -> Iterator[tuple[float, Layout]]:
+    """Yield the layouts of a job that pass every check and fit, and first its own one if it passes, however full.
+
+    Each comes with the least rank that it and all after it can have, except with FSDP.
+    """
+    if why := why_unsearchable(job):
+        raise ChartgenError(Problem(why))
     # a key that is an expression is no size: these rules say the same of every layout
     fixed = [rule for rule in rules_for(job) if rule.key.startswith("{")]
     if not (_passes(_OF_THE_JOB, job) and _is_clear(Rulebook(fixed).claims(job))):
         return
-    rules, own = _rules(job), layout_values(job)
-    for number, steps in enumerate(([own], *_candidates(job, choices))):
-        tried = ((each, changed(job, each)) for each in steps)
-        found = next(
-            ((each, it, share) for each, it in tried if (share := _share(it)) <= _limit(it) or each == own), None
-        )
-        if found and (found[0] != own or number == 0):
-            change, candidate, share = found
-            if _is_clear(rules.claims(candidate)) and _passes(OF_A_LAYOUT, candidate):
-                run, gpu = run_of_job(candidate), job.machine.model
+    rules, own, again, least = _rules(job), layout_values(job), _again(job, choices), _bounds(job, choices)
+    heap = [(least(each), number, each) for number, each in enumerate(_candidates(job, choices), 1)]
+    heapify(heap)
+    heappush(heap, (0.0, 0, own))
+    full: dict[str, float] = {}  # what memory depends on beside tokens -> tokens of a micro-batch without room
+    while heap:
+        bound, number, change = heappop(heap)
+        if number and change == own:
+            continue
+        tokens = change["batch.micro"] / change["parallelism.context"]
+        group = str({**change, "batch.micro": 0, "parallelism.context": 0})
+        tried, most = changed(job, change), full.get(group, math.inf)
+        share = _share(tried) if tokens < most else math.inf
+        if share <= _limit(tried) or not number:
+            if _is_clear(rules.claims(tried)) and _passes(OF_A_LAYOUT, tried):
+                run, gpu = run_of_job(tried), job.machine.model
                 memory = share * gpu.memory * GB if gpu else 0.0
                 seconds = None if isinstance(run, str) else seconds_of(run)
-                yield Layout(candidate, change, memory, share, seconds, number == 0)
+                yield bound, Layout(tried, change, memory, share, seconds, not number)
+            continue
+        full[group] = min(tokens, most)
+        if change["recompute"] != again[-1]:
+            slower = {**change, "recompute": again[-1]}
+            heappush(heap, (least(slower), number, slower))
+
+
+def _bounds(job: Job, choices: tuple[str, ...]) -> Callable[[Change], float]:
+    """Return a function for the least rank of a layout."""
+    again, simple = _again(job, choices), {"parallelism.pipeline": 1, "parallelism.virtualPipeline": 1}
+    runs = [run_of_job(changed(job, {**simple, "recompute": each})) for each in again]
+    sharded = isinstance(runs[0], Run) and runs[0].sharded
+
+    @cache
+    def floor(place: int, micro: int, tensor: int, context: int, expert: int, shared: int) -> Any:
+        if isinstance(run := runs[place], str):
+            return None
+        sizes: dict[str, Any] = {"tensor": tensor, "context": context, "expert": expert, "expert_tensor": shared}
+        return least_seconds(replace(run, micro_batch=micro, **sizes))
+
+    def least(change: Change) -> float:
+        micro, tensor, stages, chunks, context, expert = _sizes_of(change)
+        place, shared = again.index(change["recompute"]), change.get("parallelism.expertTensor", 1)
+        seconds = floor(place, micro, tensor, context, expert, shared)
+        pieces = job.world if sharded else tensor * stages * context * chunks
+        return float((seconds(stages, chunks) * _ROUNDED if seconds else 1) * pieces**_PIECES * micro**_MICRO)
+
+    return least
 
 
 def _rules(job: Job) -> Rulebook:
@@ -140,34 +201,30 @@ def _share(job: Job) -> float:
 
 def layout_values(job: Job) -> Change:
     """Return the values of a job that are its layout, by dotted key."""
-    return _change(job, _parallelism(job))
+    sizes = {f"parallelism.{name}": job.parallel(name) for name in _NAMES}
+    shared = {"parallelism.expertTensor": job.parallel("expertTensor")} if _experts(job) else {}
+    sequence = {"parallelism.sequence": bool(job.values["parallelism"]["sequence"])}
+    return {**sizes, **sequence, **shared, "batch.micro": job.micro_batch, "recompute": job.values["recompute"]}
 
 
-def _parallelism(job: Job) -> dict[str, Any]:
-    names = ("tensor", "pipeline", "virtualPipeline", "context", "expert")
-    return {**{name: job.parallel(name) for name in names}, "sequence": bool(job.values["parallelism"]["sequence"])}
-
-
-def _change(job: Job, parallelism: dict[str, Any], micro: int = 0, recompute: Any = None) -> Change:
-    shared = {"expertTensor": parallelism.pop("expertTensor", job.parallel("expertTensor"))} if _experts(job) else {}
-    sizes = {f"parallelism.{name}": size for name, size in {**parallelism, **shared}.items()}
-    return {**sizes, "batch.micro": micro or job.micro_batch, "recompute": recompute or job.values["recompute"]}
-
-
-def _candidates(job: Job, choices: tuple[str, ...]) -> Iterator[list[Change]]:
-    """Yield layouts whose sizes divide GPUs, layers, experts and batch; the checks decide about the rest.
-
-    Those of one list differ in what is computed again: the first that fits is the fastest.
-    """
-    again = ["none", "full"] if "recompute" in choices and job.describes_model else [job.values["recompute"]]
+def _candidates(job: Job, choices: tuple[str, ...]) -> Iterator[Change]:
+    """Yield layouts whose sizes divide GPUs, layers, experts and batch; the checks decide about the rest."""
     micros = _MICRO_BATCHES if "batch.micro" in choices else (job.micro_batch,)
     shardings = _shardings(job) if "sharding" in choices else ({},)
-    for sizes in _sizes(job) if "parallelism" in choices else [_parallelism(job)]:
-        copies = job.world // (sizes["tensor"] * sizes["pipeline"] * sizes["context"])
+    world, batch, own = job.world, job.global_batch, {**layout_values(job), "recompute": _again(job, choices)[0]}
+    for sizes in _sizes(job) if "parallelism" in choices else ({},):
+        change = {**own, **sizes}
+        _, tensor, stages, _, context, _ = _sizes_of(change)
+        copies = world // (tensor * stages * context)
         for micro in micros:
-            if copies and job.global_batch % (micro * copies) == 0:
-                for sharding in shardings[: 1 + (sizes["pipeline"] == 1 < copies)]:
-                    yield [{**_change(job, {**sizes}, micro, each), **sharding} for each in again]
+            if copies and batch % (micro * copies) == 0:
+                for sharding in shardings[: 1 + (stages == 1 < copies)]:
+                    yield {**change, "batch.micro": micro, **sharding}
+
+
+def _again(job: Job, choices: tuple[str, ...]) -> list[Any]:
+    """Return what a layout may compute again: the first that fits is the fastest."""
+    return ["none", "full"] if "recompute" in choices and job.describes_model else [job.values["recompute"]]
 
 
 def _shardings(job: Job) -> tuple[Change, ...]:
@@ -190,9 +247,10 @@ def _sizes(job: Job) -> Iterator[dict[str, Any]]:
             continue
         for stages, chunks in _splits(job, world // tensor):
             for context in _contexts(job, world // (tensor * stages)):
-                names = {"tensor": tensor, "pipeline": stages, "virtualPipeline": chunks, "context": context}
+                sizes = {"parallelism.tensor": tensor, "parallelism.pipeline": stages}
+                sizes |= {"parallelism.virtualPipeline": chunks, "parallelism.context": context}
                 for experts in _sharing(job, tensor, stages):
-                    yield {**names, **experts, "sequence": tensor > 1}
+                    yield {**sizes, **experts, "parallelism.sequence": tensor > 1}
 
 
 def _divides(model: Architecture, tensor: int) -> bool:
@@ -222,14 +280,15 @@ def _sharing(job: Job, tensor: int, stages: int) -> Iterator[dict[str, int]]:
     """Yield how GPUs share the experts, each whole where the program can, as in all of NVIDIA's recipes."""
     count = _experts(job)
     if not count:
-        yield {"expert": 1}
+        yield {"parallelism.expert": 1}
         return
     shared = 1 if "parallelism.expertTensor" in job.launcher.owns else tensor
     for expert in divisors(count):
         if job.world % (shared * stages * expert) == 0:
-            yield {"expert": expert, "expertTensor": shared}
+            yield {"parallelism.expert": expert, "parallelism.expertTensor": shared}
 
 
+@once_for_layouts
 def _experts(job: Job) -> int:
     """Return the experts of a layer."""
     if job.describes_model:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chartgen.estimator.estimate import Estimate, Range, estimate_run, seconds_of
+from chartgen.estimator.estimate import Estimate, Range, estimate_run, least_seconds, seconds_of
 from chartgen.estimator.run import Hardware, Run
 from chartgen.estimator.step import StepTime
 
-__all__ = ["Estimate", "Hardware", "Range", "Run", "StepTime", "estimate_run", "seconds_of"]
+__all__ = ["Estimate", "Hardware", "Range", "Run", "StepTime", "estimate_run", "least_seconds", "seconds_of"]

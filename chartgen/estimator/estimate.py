@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from chartgen.data import DATA, read_table
 from chartgen.data.gpus import Gpu
 from chartgen.estimator.run import Hardware, Run
-from chartgen.estimator.step import TERA, StepTime, step_of
+from chartgen.estimator.step import TERA, StepTime, floor_of, step_of
 
 SPEED_FILE = DATA / "speed.yaml"
 # NeMo's container that months are counted from.
@@ -74,6 +74,11 @@ def estimate_run(run: Run, constants: Mapping[str, float] | None = None) -> Esti
 def seconds_of(run: Run) -> float | None:
     """Return the middle of a step's time alone."""
     return step_of(run, fitted_constants()).seconds if run.speed_format in run.hardware.tflops else None
+
+
+def least_seconds(run: Run) -> Callable[[int, int], float] | None:
+    """Return what a step takes at least, by pipeline stages and the chunks of each, for the run's other sizes."""
+    return floor_of(run, fitted_constants()) if run.speed_format in run.hardware.tflops else None
 
 
 def _unmeasured(run: Run) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,8 @@ docs/explanation/step-time.md explains the formulas; data/speed.yaml contains th
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chartgen.data.models import Matrix
@@ -53,6 +53,27 @@ def step_of(run: Run, constants: Mapping[str, float]) -> StepTime:
     return _Formulas(run, constants).step()
 
 
+def floor_of(run: Run, constants: Mapping[str, float]) -> Callable[[int, int], float]:
+    """Return the seconds that a run's step takes at least, by its pipeline stages and the chunks of each.
+
+    The stages share everything but the transfers between them; that some have more layers than others is left out.
+    """
+    alone = _Formulas(replace(run, pipeline=1, virtual=1), constants)
+    work, launches = alone.compute() + alone.tensor() + alone.context(), alone.launches()
+    sent, travel = alone.sent(), alone.dispatch()
+    micro_batches, hidden = alone.run.micro_batches, constants["overlapped"]
+    (common, routed), experts = alone.parameters, run.expert * run.expert_tensor
+    reduced, rest = alone.reduced(), alone.optimizer() + constants["fixed"]
+
+    def seconds(stages: int, chunks: int) -> float:
+        busy = (work + travel * (hidden if chunks > 1 else 1)) / stages + sent * chunks * (stages > 1)
+        whole = (busy**_SHARPNESS + (launches / stages) ** _SHARPNESS) ** (1 / _SHARPNESS)
+        copied = common * (run.gpus > run.tensor * stages) + routed * (run.gpus > experts * stages)
+        return float(whole * (micro_batches * stages + (stages - 1) / chunks) + copied * reduced / stages + rest)
+
+    return seconds
+
+
 def parameters_of(run: Run) -> tuple[float, float]:
     """Return the parameters of a GPU: those of every copy of the model, and those of its experts."""
     routed = sum(each.parameters for each in run.model.routed)
@@ -76,17 +97,20 @@ class _Formulas:
 
     def step(self) -> StepTime:
         """Return the time of the step."""
-        run = self.run
-        compute = self.dense() + self.attention() + self.experts() + self.vectors() + self.head()
+        run, compute = self.run, self.compute()
         communication = self.tensor() + self.context() + self.dispatch() + self.stages() + self.gathering()
         busy = compute + communication
         whole = (busy**_SHARPNESS + self.launches() ** _SHARPNESS) ** (1 / _SHARPNESS)
         return StepTime(
             compute=compute * run.micro_batches,
-            exposed_communication=communication * run.micro_batches + self.reduction(),
+            exposed_communication=communication * run.micro_batches + self.copied() * self.reduced(),
             bubble=whole * (run.pipeline - 1) / run.virtual,
             other=(whole - busy) * run.micro_batches + self.optimizer() + self.of["fixed"],
         )
+
+    def compute(self) -> float:
+        """What the GPU calculates."""
+        return self.dense() + self.attention() + self.experts() + self.vectors() + self.head()
 
     @cached_property
     def sustained(self) -> float:
@@ -237,10 +261,12 @@ class _Formulas:
 
     def stages(self) -> float:
         """Transfers from stage to stage, forward and backward."""
+        return self.sent() * self.run.virtual * (self.run.pipeline > 1)
+
+    def sent(self) -> float:
+        """Those of one chunk."""
         run = self.run
-        if run.pipeline == 1:
-            return 0.0
-        moved = 2 * run.virtual * run.tokens / run.tensor * self.model.hidden * _BYTES
+        moved = 2 * run.tokens / run.tensor * self.model.hidden * _BYTES
         return moved / self.link(run.gpus) * self.of["stages"]
 
     @cached_property
@@ -258,12 +284,10 @@ class _Formulas:
         run = self.run
         return self.copied() * run.sharded * _BYTES * 3 / self.link(run.data * run.context) * self.of["gathering"]
 
-    def reduction(self) -> float:
-        """Return the seconds of a step for the gradients and weights of data parallel copies."""
+    def reduced(self) -> float:
+        """Return the seconds of a step for the gradient and the weight of a parameter that others have, too."""
         run = self.run
-        if run.sharded or run.adapters:
-            return 0.0
-        return self.copied() * _REDUCED / self.link(run.gpus) * self.of["reduction"]
+        return 0.0 if run.sharded or run.adapters else _REDUCED / self.link(run.gpus) * self.of["reduction"]
 
     def optimizer(self) -> float:
         """Return the seconds of a step for the optimizer, each GPU with its shard."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,16 @@ from pairs import TARGETS
 from rendered import chart, target
 from userlib import chartgen
 
-from chartgen.checks import check, job_of
+from chartgen.checks import check, effective_values, job_of
 from chartgen.checks.automatic import Decision, decide, fitting_layouts
-from chartgen.checks.layouts import layout_values, works
+from chartgen.checks.job import Job
+from chartgen.checks.layouts import CHOICES, first_of, layout_values, layouts_of, works
 from chartgen.checks.memory_fit import nested_values
-from chartgen.checks.speed import budget_of, speed_of
+from chartgen.checks.speed import budget_of, run_of_job, speed_of
 from chartgen.composer.library import open_library
 from chartgen.composer.presets import preset_layers, presets
 from chartgen.errors import ChartgenError
+from chartgen.estimator import Run, least_seconds, seconds_of
 from chartgen.helm.values import Values, load_values
 
 SITE = Path(__file__).parents[2] / "values" / "site.gke-a4.example.yaml"
@@ -59,8 +62,41 @@ def test_values_with_auto_pass_check() -> None:
     assert not {found.rule for found in check(chart(name="gke-a4"), values)} & {"values-schema", "world-size"}
 
 
-def test_a_preset_keeps_its_layout_where_that_passes() -> None:
-    assert decided("llama3-70b", "gke-a4", "nodes=16").change == {}
+def estimated(name: str, found: Decision) -> float:
+    """Return the seconds of a step of values that were decided."""
+    job = job_of(chart(name=name), found.values)
+    assert job
+    estimate = speed_of(job).estimate
+    assert estimate
+    return estimate.step_seconds.middle
+
+
+@pytest.mark.parametrize(
+    ("preset", "name"), [("llama3-70b", "gke-a4"), ("gpt3-175b", "gke-a3mega"), ("gpt-oss-120b", "gke-a4")]
+)
+def test_a_preset_takes_a_layout_that_is_far_faster_and_names_its_own(preset: str, name: str) -> None:
+    found = decided(preset, name)
+    own = decide(chart(name=name), replace(given(preset, name), presets=0))
+    first = next(each for each in fitting_layouts(target(name), given(preset, name)) if not each.sharded)
+    assert found.change == first.values
+    assert estimated(name, found) * 1.1 < estimated(name, own)
+    job = job_of(chart(name=name), own.values)
+    assert job
+    keep = f"parallelism.tensor={job.parallel('tensor')}"
+    assert f"{estimated(name, own):.3g} s a step; --set {keep} keeps it)" in str(found)
+    assert decided(preset, name, keep).change == {}
+    # what was chosen is not chosen again
+    assert decide(chart(name=name), found.values).change == {}
+
+
+@pytest.mark.parametrize(
+    ("preset", "name"), [("gpt3-5b", "gke-a3mega"), ("qwen3-235b", "gke-a4"), ("llama3-8b", "coreweave")]
+)
+def test_a_preset_keeps_its_layout_where_none_is_far_faster(preset: str, name: str) -> None:
+    assert decided(preset, name).change == {}
+    own = next(each for each in fitting_layouts(target(name), given(preset, name)) if each.own)
+    first = fitting_layouts(target(name), given(preset, name))[0]
+    assert (own.step_seconds or 0) <= 1.1 * (first.step_seconds or 0)
 
 
 def test_a_preset_takes_another_layout_on_machines_that_its_own_does_not_divide() -> None:
@@ -97,6 +133,21 @@ def test_an_upgrade_keeps_the_layout_of_the_release() -> None:
         decided("llama3-8b", "gke-a4", "parallelism=auto", "nodes=4", before=own).change
         == decided("llama3-8b", "gke-a4", "parallelism=auto", "nodes=4").change
     )
+
+
+def test_a_run_that_saves_keeps_its_layout_on_other_machines() -> None:
+    first = decided("llama3-70b", "gke-a4", *SAVES)
+    assert first.change
+    for nodes in (4, 16):
+        kept = decided("llama3-70b", "gke-a4", *SAVES, f"nodes={nodes}", before=first)
+        assert kept.change == first.change
+    assert decided("llama3-70b", "gke-a4", *SAVES, "nodes=1", before=first).change != first.change
+
+
+def test_a_release_with_the_layout_of_its_preset_keeps_that() -> None:
+    own = decided("llama3-70b", "gke-a4", "parallelism.tensor=4")
+    assert decided("llama3-70b", "gke-a4").change
+    assert decided("llama3-70b", "gke-a4", before=own).change == {}
 
 
 SAVES = ("checkpoint.enabled=true", "storage.outputs.from=pvc://results", "steps=100000")
@@ -234,6 +285,59 @@ def test_render_prints_what_was_chosen() -> None:
     ran = chartgen("check", "gke-a4", "--preset", "llama3-8b", "--set", sets)
     assert ran.exit_code == 0
     assert "parallelism: auto -> tensor" in ran.stderr
+
+
+def layouts(preset: str, name: str, nodes: int) -> tuple[Job, Job]:
+    """Return a preset's job on a number of machines twice, so that neither knows what the other has found."""
+    values = effective_values(chart(name=name), given(preset, name, f"nodes={nodes}"))
+    return Job(values, target(name)), Job(values, target(name))
+
+
+# GPT with and without room, experts, recipes of experts and state spaces, a recipe with sizes that do not divide.
+@pytest.mark.parametrize(
+    ("preset", "name", "nodes"),
+    [
+        *product(("gpt3-175b", "llama3-70b", "mixtral-8x7b", "megatron-gpt-76.1b"), ("gke-a3mega", "gke-a4x"), (4, 16)),
+        *product(("deepseek-v3", "qwen3-235b", "nemotron-3-super", "llama3.1-405b"), ("gke-a4",), (16, 64)),
+    ],
+)
+@pytest.mark.parametrize("choices", [CHOICES, ("batch.micro",), ("parallelism", "recompute")], ids=len)
+def test_the_first_layout_is_found_without_judging_all(
+    preset: str, name: str, nodes: int, choices: tuple[str, ...]
+) -> None:
+    job, other = layouts(preset, name, nodes)
+    every, first = layouts_of(job, choices), first_of(other, choices)
+    if not every or not every[0].fits:
+        assert first is None
+        return
+    assert first
+    assert (first.values, first.step_seconds, first.own) == (every[0].values, every[0].step_seconds, every[0].own)
+
+
+def test_no_step_takes_less_than_the_least() -> None:
+    job, _ = layouts("mixtral-8x7b", "gke-a4", 32)
+    runs = [run_of_job(layout.job) for layout in layouts_of(job)]
+    runs += [run_of_job(layout.job) for layout in layouts_of(layouts("deepseek-v3", "gke-a4", 32)[0])]
+    assert len(runs) > 1000
+    for run in runs:
+        assert isinstance(run, Run)
+        least, seconds = least_seconds(run), seconds_of(run)
+        assert least
+        assert seconds
+        assert least(run.pipeline, run.virtual) <= seconds * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("given", ["nodes=100000", "model.layers=720720", "model.layers=1000000"])
+def test_what_is_larger_than_any_cluster_or_model_is_not_searched(given: str) -> None:
+    with pytest.raises(ChartgenError, match="131,072 GPUs and 4,096 layers"):
+        decided("gpt3-175b", "gke-a3mega", "parallelism=auto", given)
+    assert decided("gpt3-175b", "gke-a3mega", given).change == {}
+
+
+def test_fit_ends_however_many_gpus_it_is_asked_for() -> None:
+    ran = chartgen("fit", "gke-a3mega", "--preset", "gpt3-175b", "--gpus", f"{10**30}")
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert ran.stderr.count("at most 131,072 GPUs") == 1
 
 
 @pytest.mark.full

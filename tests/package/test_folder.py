@@ -118,7 +118,7 @@ def test_each_placeholder_is_in_its_example(example: Path) -> None:
 def test_check_shows_the_plan_and_what_was_checked() -> None:
     shown = chartgen("check").stderr
     assert "32 x a3-megagpu-8g = 256 GPUs" in shown
-    assert "tensor 4 x pipeline 8 x virtualPipeline 2 x data 8" in shown
+    assert "tensor 4 x pipeline 16 x virtualPipeline 3 x data 4" in shown
     assert all(label in shown for label in ("image", "queue", "outputs", "checkpoints", "checked"))
     assert "machines" not in chartgen("check", "--set", "nodes=31").stderr
 
