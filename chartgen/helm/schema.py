@@ -273,8 +273,7 @@ _TYPES: dict[str, Any] = {"string": str, "boolean": bool, "integer": int, "numbe
 _TYPES |= {"array": list, "object": dict, "null": type(None)}
 _LARGEST = {"maxLength": str, "maxItems": list, "maxProperties": dict}
 _NOTES = ("$schema", "title", "description", "default", "examples", "definitions", "then", "else", "x-otherNames")
-# Keyword -> the type of data that it judges, and its judgement of data, from its value, the schema that it is in, and
-# `fits` for a part and a schema.
+# Keyword -> the type of data that it judges; how, from the data, its value, the schema around it, and `fits` for a part
 _FITS: dict[str, tuple[Any, Callable[..., bool]]] = {
     **dict.fromkeys(_NOTES, ((), bool)),
     "type": (object, lambda data, of, *_: any(_is(data, each) for each in ([of] if isinstance(of, str) else of))),
@@ -291,10 +290,7 @@ _FITS: dict[str, tuple[Any, Callable[..., bool]]] = {
     "minimum": (_NUMBER, lambda data, least, *_: data >= least),
     "maximum": (_NUMBER, lambda data, most, *_: data <= most),
     "exclusiveMinimum": (_NUMBER, lambda data, least, *_: data > least),
-    "uniqueItems": (
-        list,
-        lambda data, on, *_: not any(_among(data[n], data[:n]) for n in range(len(data) if on else 0)),
-    ),
+    "uniqueItems": (list, lambda data, on, *_: not (on and any(_among(data[n], data[:n]) for n in range(len(data))))),
     "items": (list, lambda data, below, _, fit: all(fit(each, below) for each in data)),
     "required": (dict, lambda data, keys, *_: all(key in data for key in keys)),
     # a list of keys; `+` refuses a schema

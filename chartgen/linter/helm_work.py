@@ -40,13 +40,10 @@ class HelmWork:
         self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
         self.upgraded = False  # whether an upgrade need not be rendered any more
-        self.is_alike = False  # whether the chart renders alike for every Kubernetes
+        self.is_alike = False  # whether one render is that for all versions: the chart is chartgen's, and asks for none
 
     def builds_differ(self) -> Iterator[Finding]:
-        """Return what differs from a new build; a chart of chartgen's own files alone hides no word from the search.
-
-        Such a chart is rendered for older versions of Kubernetes only if it asks which version it is for.
-        """
+        """Return what differs from a new build; a chart of chartgen's own files alone hides no word from the search."""
         found, origin = [*builds_differ(self.chart)], origin_of(self.chart)
         yield from found
         is_own = isinstance(origin, Composed) and not origin.target.library.roots[1:]
