@@ -34,6 +34,9 @@ class HelmWork:
 
     def __init__(self, subject: Subject, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
         self.chart, self.renderer, self.versions, self.missing = subject.chart, renderer, versions, missing
+        self.is_chosen = bool(
+            subject.versions
+        )  # whether the versions may be others than the chart's kubeVersion allows
         self.is_library = head_of(self.chart).get("type") == "library"
         self.keeping = lookups({**subject.packaged, **self.chart.files})
         self.has_subcharts = bool(subject.folder and (subject.folder / "charts").exists())
@@ -48,7 +51,8 @@ class HelmWork:
         yield from found
         is_own = isinstance(origin, Composed) and not origin.target.library.roots[1:]
         self.upgraded = is_own and not found and not self.has_subcharts
-        self.is_alike = self.upgraded and not any("Capabilities" in text for text in self.chart.files.values())
+        asks = self.is_chosen or any("Capabilities" in text for text in self.chart.files.values())
+        self.is_alike = self.upgraded and not asks
 
     def start(self, preset: Preset, *, once: bool = False) -> None:
         """Start lint and render with values; a library chart renders nothing.
