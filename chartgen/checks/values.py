@@ -11,9 +11,8 @@ from typing import Any
 
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import ChartgenError, Problem
-from chartgen.helm import schema
 from chartgen.helm.chart import Chart
-from chartgen.helm.schema import SCHEMA_FILE
+from chartgen.helm.schema import SCHEMA_FILE, validate_schema
 from chartgen.helm.values import Values, coalesce
 from chartgen.helm.yaml import Document, Keys, dotted, load, require_map
 
@@ -41,11 +40,7 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
         return []
     wanted = _schema(text)
     data = effective_values(chart, values)
-    # the defaults of a composed chart fit its schema
-    is_changed = not isinstance(chart.origin, Composed) or chart.origin.by_annotation
-    found = []
-    if is_changed or not schema.is_valid(data, _of_given(wanted, values.data)):
-        found = schema.validate_schema(data, wanted, lambda keys: _near(chart, values, keys))
+    found = validate_schema(data, wanted, lambda keys: _near(chart, values, keys))
     is_odd = _UNWRITABLE.search(json.dumps(values.data, ensure_ascii=False))
     deleted = list(_deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted))
     missing = {f"{'.'.join(keys)} is missing" for keys in deleted}
@@ -71,19 +66,6 @@ def _unwritable(data: Any, at: Keys = ()) -> Iterator[Keys]:
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
         yield from _unwritable(value, (*at, key))
-
-
-def _of_given(schema: dict[str, Any], given: Any) -> dict[str, Any]:
-    """Return a schema that accepts anything for the keys that a user does not give."""
-    properties = schema.get("properties")
-    if not properties or not isinstance(given, dict):
-        return schema
-    return {
-        **schema,
-        "properties": {
-            key: _of_given(below, given[key]) if key in given else True for key, below in properties.items()
-        },
-    }
 
 
 def _known_elsewhere(problem: Problem, data: dict[str, Any], chart: Chart) -> Problem:

@@ -68,7 +68,6 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
 
     from chartgen.errors import ChartgenError
     from chartgen.helm.manifests import render
-    from chartgen.releases.rollout import check_existence
     from chartgen.releases.state import survey_release
 
     where: GivenPlace = options["where"]
@@ -91,6 +90,8 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
                 # Helm renders while values are checked, which changes few of them
                 rendering = pool.submit(render, chart, *shown, given.data, cluster.version)
                 judged = judged_values(chart, given)
+            from chartgen.releases.rollout import check_existence  # while Helm renders
+
             state = surveying.result()
             if state.last or not options.get("or_install"):
                 check_existence(state, action)
@@ -132,14 +133,14 @@ def _named(job: GivenJob, where: GivenPlace, release: str) -> GivenJob:
 
 def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
     """Return values with more nodes to avoid, beside those of the files."""
+    if not names:
+        return values
     import json
 
     from chartgen.checks import effective_values
     from chartgen.errors import Problem, UsageError
     from chartgen.helm.values import override
 
-    if not names:
-        return values
     if "avoidNodes" not in effective_values(chart, values):
         hint = "add a nodeAffinity to the values of that chart"
         raise UsageError(Problem(f"--avoid-node: chart {chart.name} has no key avoidNodes", hint=hint))

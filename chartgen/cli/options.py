@@ -19,7 +19,7 @@ from chartgen.cli.job import GivenJob
 if TYPE_CHECKING:
     from chartgen.helm.values import Values
     from chartgen.kube import Cluster
-    from chartgen.releases.helm_release import Place
+    from chartgen.releases.place import Place
 
 Command: TypeAlias = Callable[..., Any]
 _PATH = click.Path(path_type=Path)
@@ -86,7 +86,7 @@ class ValuesFile(click.Path):
 
 def _checked(_ctx: click.Context, _param: click.Parameter, release: str | None) -> str | None:
     """Reject a name that Helm does not accept, before anything else is done."""
-    from chartgen.releases.helm_release import check_name
+    from chartgen.releases.place import check_name
 
     if release is not None:
         check_name(release)
@@ -139,7 +139,7 @@ class GivenPlace(NamedTuple):
     def open(self) -> Iterator[tuple[Cluster, Place]]:
         """Connect to the cluster, and yield it with its place for Helm; default the context's namespace."""
         from chartgen.kube import connect
-        from chartgen.releases.helm_release import Place
+        from chartgen.releases.place import Place
 
         with connect(context=self.context) as cluster:
             yield cluster, Place(self.namespace or cluster.namespace, context=self.context)
@@ -152,7 +152,7 @@ class GivenPlace(NamedTuple):
             MissingToolError: No cluster answers; another problem reports that the file is missing.
         """
         from chartgen.errors import MissingToolError, Problem
-        from chartgen.releases.helm_release import check_name
+        from chartgen.releases.place import check_name
 
         check_name(release)
         try:

@@ -33,19 +33,8 @@ _TYPES = {
     "null": "null",
 }
 # Keywords whose failure means a wrong kind of value: the message describes the required value as a whole.
-_OF_VALUE = frozenset(
-    (
-        "type",
-        "const",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-    )
-)
+_OF_VALUE = {"type", "const", "multipleOf", *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")}
+_OF_VALUE |= {"minLength", "maxLength"}
 
 
 def explain_mismatch(error: Mismatch, root: dict[str, Json]) -> Iterator[PartProblem]:

@@ -141,7 +141,7 @@ def _named(item: Any, kind: Kind) -> Object:
         raise ValueError("with something other than an object")
     # the manager of each field: often half of an object, and free text of whoever wrote it
     kept = {key: value for key, value in metadata.items() if value is not None and key != "managedFields"}
-    if not all(isinstance(kept.get(key, ""), str) for key in _TEXTS) or (kind.namespaced and not kept.get("namespace")):
+    if {type(kept.get(key, "")) for key in _TEXTS} != {str} or (kind.namespaced and not kept.get("namespace")):
         raise ValueError("with an object of another form")
     given = {key: value for key, value in item.items() if value is not None}
     return {**given, "apiVersion": kind.api_version, "kind": kind.name, "metadata": kept}
@@ -153,7 +153,7 @@ def check_form(item: Object) -> None:
     maps, owners = [metadata.get(key, {}) for key in _MAPS_OF_TEXT], metadata.get("ownerReferences", [])
     if not (
         all(isinstance(each, dict) for each in (*maps, item.get("spec", {}), item.get("status", {})))
-        and all(isinstance(text, str) for each in maps for text in each.values())
+        and all({str}.issuperset(map(type, each.values())) for each in maps)
         and isinstance(owners, list)
         and all(isinstance(owner, dict) and isinstance(owner.get("kind"), str) and "uid" in owner for owner in owners)
     ):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.kube.answers import all_discovered, check_form, discovered, parse_page, shaped
 from chartgen.kube.http import ClusterError, LargeAnswerError, Streams, Transport
-from chartgen.kube.kinds import CRD, Kind, Object
+from chartgen.kube.kinds import CONFIG_MAP, CRD, POD, SECRET, Kind, Object
 from chartgen.kube.permissions import Permission
 from chartgen.visible import counted
 
@@ -49,7 +49,8 @@ class Cluster(Transport):
 
     def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
         super().__init__(client, config)
-        self._kinds: dict[tuple[str, str], Kind] = {}
+        # those that every server has, and then those that this one lists
+        self._kinds = {(each.api_version, each.name): each for each in (CONFIG_MAP, POD, SECRET)}
         self._lists_all = True  # whether the server lists the kinds of all groups in one answer
         self._asked: dict[str, float] = {}  # API version, or apis for all -> until when other kinds are absent
         self.namespace: str = config.namespace

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from chartgen.composer.origin import TARGET, Composed, annotations_of, origin_of
@@ -25,6 +26,7 @@ class _Started(NamedTuple):
     is_compared: bool
     lint: Future[list[Finding]] | None
     templates: list[Future[Rendering | RefusedRender]]
+    older: Sequence[str]  # versions of Kubernetes that it is not rendered for yet
 
 
 class HelmWork:
@@ -32,12 +34,16 @@ class HelmWork:
 
     def __init__(self, subject: Subject, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
         self.chart, self.renderer, self.versions, self.missing = subject.chart, renderer, versions, missing
+        self.is_chosen = bool(
+            subject.versions
+        )  # whether the versions may be others than the chart's kubeVersion allows
         self.is_library = head_of(self.chart).get("type") == "library"
         self.keeping = lookups({**subject.packaged, **self.chart.files})
         self.has_subcharts = bool(subject.folder and (subject.folder / "charts").exists())
         self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
         self.upgraded = False  # whether an upgrade need not be rendered any more
+        self.is_alike = False  # whether one render is that for all versions: the chart is chartgen's, and asks for none
 
     def builds_differ(self) -> Iterator[Finding]:
         """Return what differs from a new build; a chart of chartgen's own files alone hides no word from the search."""
@@ -45,6 +51,8 @@ class HelmWork:
         yield from found
         is_own = isinstance(origin, Composed) and not origin.target.library.roots[1:]
         self.upgraded = is_own and not found and not self.has_subcharts
+        asks = self.is_chosen or any("Capabilities" in text for text in self.chart.files.values())
+        self.is_alike = self.upgraded and not asks
 
     def start(self, preset: Preset, *, once: bool = False) -> None:
         """Start lint and render with values; a library chart renders nothing.
@@ -57,17 +65,19 @@ class HelmWork:
         """
         newest, lint = self.versions[-1], None
         versions = () if self.is_library else (newest,) if once else self.versions
-        templates = [self.renderer.template(preset, each) for each in versions]
+        # a chart of chartgen may turn out to be alike for all versions
+        at_once = versions[-1:] if is_composed(self.chart) else versions
+        templates = [self.renderer.template(preset, each) for each in at_once]
         if not once and (self.renderer.schemas or self.renderer.helm.version >= (4,)):
             lint = self.renderer.lint(preset.data, newest)  # last: the other steps are on what Helm renders
-        self.started.append(_Started(preset, not once, lint, templates))
+        self.started.append(_Started(preset, not once, lint, templates, versions[: -len(at_once)]))
 
     def linted(self) -> Iterator[Finding]:
         """Return the findings of `helm lint`, except those that a missing dependency or value explains.
 
         Where `required` refuses a value, `helm lint` renders on with an empty one.
         """
-        for preset, _, lint, running in self.started:
+        for preset, _, lint, running, _ in self.started:
             found = [] if lint is None or self._is_replaced(preset) else lint.result()
             asks = found and any(getattr(each.result(), "asks", False) for each in running)
             yield from (
@@ -80,9 +90,13 @@ class HelmWork:
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""
         refused: list[RefusedRender] = []
-        for preset, is_compared, _, running in self.started:
+        for each in () if self.is_alike else self.started:
+            each.templates[:0] = [self.renderer.template(each.preset, older) for older in each.older]
+        for preset, is_compared, _, running, older in self.started:
             answers = [template.result() for template in running]
             made = [answer for answer in answers if isinstance(answer, Rendering)]
+            if made and self.is_alike:
+                made = [*(replace(made[-1], kubernetes=version) for version in older), made[-1]]
             self.renderings += made
             refused += (
                 [] if self._is_replaced(preset) else [each for each in answers if isinstance(each, RefusedRender)]
@@ -97,7 +111,7 @@ class HelmWork:
         """Report whether a third-party chart asks for values instead of its defaults, and other values render."""
         if preset.name or is_composed(self.chart):
             return False
-        answers = [(given.name, template.result()) for given, *_, running in self.started for template in running]
+        answers = [(given.name, template.result()) for given, _, _, running, _ in self.started for template in running]
         asks = [each.asks for name, each in answers if not name and isinstance(each, RefusedRender)]
         return all(asks) and bool(asks) and any(name and isinstance(each, Rendering) for name, each in answers)
 

@@ -249,10 +249,13 @@ class Reasons:
     def __init__(self, chart: Chart) -> None:
         origin = origin_of(chart)
         self.target = origin.target if isinstance(origin, Composed) else None
-        self._stated = list(_privileges(origin)) if isinstance(origin, Composed) else []
-        library = self.target.library if self.target else None
-        kinds = (load_workload(library.find("workload", name)) for name in library.names("workload")) if library else ()
-        self._programs = tuple(dict.fromkeys(kind.container for kind in kinds))  # names of the program's container
+        self._stated: list[Privilege] = []
+        self._program = ""  # name of the program's container
+        if isinstance(origin, Composed):
+            kind = load_workload(origin.target.library.find("workload", origin.workload or origin.target.workload))
+            stated = (*(fragment.privileges for fragment in origin.target.fragments), kind.privileges)
+            self._stated = [read_privilege(text) for privileges in stated for text in privileges]
+            self._program = kind.container
         defaults = values_of(chart) if self.target else None
         self._defaults = defaults.data if defaults else None
 
@@ -270,14 +273,7 @@ class Reasons:
         if not privilege.containers:
             yield reason_key(privilege.name)
         for container in privilege.containers:
-            for name in self._programs if container == PROGRAM else (container,):
-                yield reason_key(privilege.name, path, name)
-
-
-def _privileges(origin: Composed) -> Iterator[Privilege]:
-    kind = load_workload(origin.target.library.find("workload", origin.workload or origin.target.workload))
-    stated = (*(fragment.privileges for fragment in origin.target.fragments), kind.privileges)
-    return (read_privilege(text) for privileges in stated for text in privileges)
+            yield reason_key(privilege.name, path, self._program if container == PROGRAM else container)
 
 
 def _get(values: Any, keys: list[str]) -> Any:

@@ -11,21 +11,20 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from chartgen.composer.origin import APPLY, CLIENT_SIDE, annotations_of
-from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import written_chart
 from chartgen.helm.program import Helm, HelmError, find_helm
 from chartgen.helm.values import to_json
 from chartgen.helm.yaml import Plain
 from chartgen.releases.history import parse_time
+from chartgen.releases.place import Place, check_name
 
-# Helm's own limit: the name goes into a label of its Secrets, with 10 characters left for charts.
-RELEASE_NAME_LIMIT = 53
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+__all__ = ["Place", "Release", "check_name", "install", "uninstall", "upgrade"]
+
 # Refusals of Helm: of an install, then of an upgrade.
 _REFUSALS = (
     (
@@ -61,20 +60,6 @@ class Release:
     chart: str
     status: str
     updated: datetime
-
-
-@dataclass(frozen=True)
-class Place:
-    """Cluster and namespace of a release.
-
-    Args:
-        namespace: The namespace; it must exist.
-        kubeconfig: The kubeconfig file; None for Helm's default.
-    """
-
-    namespace: str = "default"
-    kubeconfig: Path | None = None
-    context: str | None = None
 
 
 def install(
@@ -121,16 +106,6 @@ def uninstall(name: str, place: Place = Place()) -> None:
     """
     check_name(name)
     _helm(place).run(["uninstall", name, "--namespace", place.namespace])
-
-
-def check_name(name: str) -> None:
-    """Raise UsageError for a name longer than 53 characters, or no RFC 1123 label, which Helm requires."""
-    if len(name) > RELEASE_NAME_LIMIT:
-        message = f"release name {name!r} has {len(name)} characters, at most {RELEASE_NAME_LIMIT} fit"
-        raise UsageError(Problem(message, hint="shorten it"))
-    if not _NAME.fullmatch(name):
-        hint = "use lower-case letters, digits and '-', beginning and ending with a letter or digit"
-        raise UsageError(Problem(f"{name!r} cannot be a release name", hint=hint))
 
 
 def _apply(

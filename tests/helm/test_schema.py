@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import cProfile
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft7Validator
 from mini_charts import CHART_YAML, Json
 
 from chartgen.errors import ChartgenError
 from chartgen.helm import manifests
 from chartgen.helm.chart import Chart
-from chartgen.helm.schema import check_patterns, closed, merge_schemas, validate_schema
+from chartgen.helm.schema import check_patterns, closed, fits, merge_schemas, validate_schema
 from chartgen.helm.values import coalesce, load_values
 
 SCHEMA: dict[str, Json] = {
@@ -290,3 +292,49 @@ def test_a_hint_follows_no_reference_that_is_none() -> None:
         validate_schema({"a": 1}, broken, lambda _: (None, 0, 0))
     listed = {"allOf": [{}], "properties": {"b": {"$ref": "#/allOf/0"}}, "additionalProperties": False}
     assert [each.hint for each in validate_schema({"a": 1}, listed, lambda _: (None, 0, 0))] == ["known: b"]
+
+
+_DATA: tuple[Json, ...] = (
+    None,
+    True,
+    False,
+    0,
+    1,
+    1.0,
+    2.5,
+    "",
+    "a",
+    "1",
+    [],
+    [1],
+    [1, True],
+    ["a", "a"],
+    {"a": 1},
+    {},
+)
+_RULES: tuple[Json, ...] = (
+    *({"type": each} for each in ("null", "boolean", "integer", "number", "string", "array", ["object", "null"])),
+    *({"enum": [1, "a", False]}, {"const": 0}, {"const": True}, {"uniqueItems": True}, {"items": {"type": "number"}}),
+    *({"minimum": 1}, {"maximum": 1}, {"exclusiveMinimum": 0}, {"minLength": 1}, {"maxLength": 0}, {"pattern": "^a"}),
+    *({"minItems": 1}, {"maxItems": 1}, {"maxProperties": 0}, {"required": ["a"]}, {"propertyNames": {"minLength": 2}}),
+    *({"properties": {"a": {"type": "string"}}}, {"properties": {"b": {}}, "additionalProperties": False}, True, False),
+    *({"dependencies": {"a": ["b"]}}, {"$ref": "#/definitions/one"}),
+)
+
+
+@pytest.mark.parametrize("rule", _RULES, ids=str)
+def test_the_fast_judgement_is_that_of_jsonschema(rule: Json) -> None:
+    """What it does not know, it leaves to the library: it answers no value with another verdict."""
+    one = {"one": {"type": "integer", "title": "1"}}
+    other = {"type": "object"}
+    forms = [rule, {"not": rule}, {"if": rule, "then": other}, {"if": rule, "else": other}]
+    forms += [{key: [rule, other]} for key in ("anyOf", "oneOf", "allOf")]
+    judged = 0
+    for schema in ({"definitions": one, "allOf": [form]} for form in forms):
+        for data in _DATA:
+            with suppress(LookupError):
+                assert fits(data, schema, schema) == Draft7Validator(schema).is_valid(data), (schema, data)
+                judged += 1
+    assert judged > 0.8 * len(forms) * len(_DATA)
+    with pytest.raises(LookupError):
+        fits({}, {"not": {"additionalProperties": False, "patternProperties": {"a": {}}}}, {})

@@ -104,3 +104,11 @@ def test_a_template_without_a_known_line_has_none(tmp_path: Path) -> None:
     shown = chartgen("lint", tmp_path / "gke-a3mega", "--no-cache").stdout
     assert "configmap.yaml" in shown
     assert "configmap.yaml:0" not in shown
+
+
+@pytest.mark.helm
+def test_a_version_that_a_chart_of_chartgen_does_not_allow_is_reported(tmp_path: Path) -> None:
+    """One render counts for all versions only where the chart allows them."""
+    assert chartgen("build", "eks-p6e-gb200", "-d", tmp_path).exit_code == 0
+    shown = chartgen("lint", tmp_path / "eks-p6e-gb200", "--kubernetes", "1.29,1.37", "--no-cache").stdout
+    assert "incompatible with Kubernetes v1.29.0" in shown

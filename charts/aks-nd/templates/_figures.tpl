@@ -41,7 +41,7 @@ machine type, and figures derived from values.
 {{- /* Arguments of the examination of each machine; empty without it. */}}
 {{- $examined := and $run.gpu (gt $run.pods 1) (ne $v.run.examine "off") }}
 {{- $saves := $v.checkpoint.enabled | ternary ` "$CHECKPOINT_DIRECTORY"` "" }}
-{{- $_ := set $run "examination" ($examined | ternary (printf "%s %v %d%s" $v.run.examine $machine.peak $run.pods $saves) "") }}
+{{- $_ := set $run "examination" ($examined | ternary (printf "%s %v %d%s" ($v.run.examine | default "fail") $machine.peak $run.pods $saves) "") }}
 {{- $_ := set $run "staged" (and $trains $v.data.stage) }}
 {{- $_ := set $run "data" (include "aks-nd.storedData" . | fromYamlArray) }}
 {{- $_ := set . "Run" $run }}

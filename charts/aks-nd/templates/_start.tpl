@@ -7,10 +7,15 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if .Run.watched }}
+
+# A machine that ends before its program starts leaves a black box too.
+trap 'python3 /etc/chartgen/watch.py --ended "$?" || true' EXIT
+{{- end }}
 {{- with .Run.examination }}
 
 # A machine that is not fit ends before others wait for it.
-python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{ include "aks-nd.examine" $ }}
 {{- end }}
 {{- if .Run.staged }}
 
@@ -20,10 +25,8 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 {{- if .Run.gpu }}
 {{- if include "aks-nd.infiniband" . }}
 # InfiniBand: without these devices NCCL finds no adapter.
-if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
-  echo 'chartgen: the pod got no InfiniBand adapter in /dev/infiniband; does network.resource name the one of your device plugin?' >&2
-  exit 78
-fi
+compgen -G '/dev/infiniband/uverbs*' >/dev/null ||
+  refuse 'the pod got no InfiniBand adapter in /dev/infiniband; does network.resource name the one of your device plugin?'
 {{- end }}
 {{- end }}
 {{- with include (printf "aks-nd.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
@@ -41,8 +44,16 @@ exec {{ include "aks-nd.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
+{{- define "aks-nd.examine" -}}
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ .Run.examination }} 2>&1 | tee -a "$CHARTGEN_PRELUDE"
+{{- end }}
+
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "aks-nd.rankProgram" }}
+{{- if and .Run.examination .Values.run.spares }}
+
+{{ .Files.Get "files/examined.sh" | replace "EXAMINE" (include "aks-nd.examine" .) | trim }}
+{{- end }}
 {{- with include (printf "aks-nd.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}

@@ -336,6 +336,11 @@ def main(folder: str, check: str, peak: str, machines: str, checkpoints: str = "
     except (RuntimeError, ET.ParseError) as error:
         strict = check == "fail"
         sys.stderr.write(f"examine: {'' if strict else 'warning: '}{place} is not fit: {error}\n")
+        if strict and "FT_LAUNCHER_IPC_SOCKET" in os.environ:  # ft_launcher starts the others without this machine
+            from nvidia_resiliency_ext import fault_tolerance as ft  # type: ignore[import-not-found]
+
+            (client := ft.RankMonitorClient()).init_workload_monitoring()
+            client.send_workload_control_request(ft.WorkloadControlRequest(ft.WorkloadAction.ExcludeThisNode))
         return UNFIT if strict else 0
     except OSError as error:  # another machine would not find it better
         sys.stderr.write(f"examine: the run's storage: {error}\n")

@@ -25,6 +25,7 @@ meet() {
 # failed must be complete before all others have ended, else it fails then.
 leave() {
   local tries=30
+  if [[ -s $CHARTGEN_PROCESSES.code && $(<"$CHARTGEN_PROCESSES.code") == 69 ]]; then exit 69; fi
   if ((NODE_RANK == 0)); then
     sleep 30 &
     wait "$!" || true

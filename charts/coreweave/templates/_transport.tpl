@@ -14,7 +14,7 @@ device: ""
 devices: {{ . }}
 why: "NET/IB : No device found"
 refutedBy: ""
-check: {{ $.Values.network.transportCheck }}
+check: {{ $.Values.network.transportCheck | default "fail" }}
 {{- end }}
 {{- end }}
 {{- end }}

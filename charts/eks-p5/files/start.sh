@@ -4,16 +4,23 @@ set -euo pipefail
 
 release_variables=(RELEASE_VARIABLES)
 
+# Output before the program starts; the black box contains it.
+CHARTGEN_PRELUDE=$(mktemp)
+export CHARTGEN_PRELUDE
+
+# Ends this machine, where no start of its program could succeed.
+refuse() {
+  echo "chartgen: $1" | tee -a "$CHARTGEN_PRELUDE" >&2
+  exit 78
+}
+
 # Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
 # that go on after a command that fails.
 # shellcheck disable=SC2329
 source_profile() {
   local -A own=()
   local name
-  if [[ ! -r $1 ]]; then
-    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
-    exit 78
-  fi
+  if [[ ! -r $1 ]]; then refuse "$1 is missing: the vendor's software was not installed"; fi
   for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
   set +eu +o pipefail
   # shellcheck disable=SC1090

@@ -14,7 +14,7 @@ device: "NET/OFI Selected [Pp]rovider is efa\\b.*\\(found (?P<count>\\d+) nics\\
 devices: {{ . }}
 why: "NET/OFI (Selected [Pp]rovider is (?!efa)|.*([Ff]ail|[Uu]nable|[Nn]o eligible))"
 refutedBy: "NET/OFI Selected [Pp]rovider is (?!efa\\b)"
-check: {{ $.Values.network.transportCheck }}
+check: {{ $.Values.network.transportCheck | default "fail" }}
 {{- end }}
 {{- end }}
 {{- end }}

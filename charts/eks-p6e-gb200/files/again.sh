@@ -1,14 +1,7 @@
 # torchrun starts its processes again whatever their exit code was; after a final one, and without progress, it ends.
 if ((LOCAL_RANK == 0)); then
   code=$(cat "$CHARTGEN_PROCESSES.code" 2>/dev/null || true)
-  if [[ " FINAL " != *" $code "* ]]; then
-    rm -f "$CHARTGEN_PROCESSES.code"
-    code=0
-    progress || code=$?
-  fi
-  if ((code)); then
-    echo "$code" >"$CHARTGEN_PROCESSES.code"
-    kill -TERM "$PPID"
-    exit "$code"
-  fi
+  if [[ " FINAL " == *" $code "* ]]; then end "$code"; fi
+  rm -f "$CHARTGEN_PROCESSES.code"
+  progress || end "$?"
 fi

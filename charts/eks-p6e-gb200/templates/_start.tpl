@@ -11,10 +11,15 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if .Run.watched }}
+
+# A machine that ends before its program starts leaves a black box too.
+trap 'python3 /etc/chartgen/watch.py --ended "$?" || true' EXIT
+{{- end }}
 {{- with .Run.examination }}
 
 # A machine that is not fit ends before others wait for it.
-python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{ include "eks-p6e-gb200.examine" $ }}
 {{- end }}
 {{- if .Run.staged }}
 
@@ -31,10 +36,7 @@ plugin=
 for folder in "${folders[@]}"; do
   if [[ -e $folder/libnccl-net.so || -e $folder/libnccl-net-ofi.so ]]; then plugin=$folder && break; fi
 done
-if [[ -z $plugin ]]; then
-  echo "chartgen: no EFA plugin for NCCL (aws-ofi-nccl) in ${folders[*]}; use an image with one, or set network.plugin" >&2
-  exit 78
-fi
+[[ -n $plugin ]] || refuse "no EFA plugin for NCCL (aws-ofi-nccl) in ${folders[*]}; use an image with one, or set network.plugin"
 export LD_LIBRARY_PATH="$plugin:/opt/amazon/efa/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # NVIDIA's images preset another plugin from NeMo 26.08 on. A name is found by every NCCL; a path only by 2.21 and newer, as
 # all images have that preset one.
@@ -62,9 +64,17 @@ exec {{ include "eks-p6e-gb200.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
+{{- define "eks-p6e-gb200.examine" -}}
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ .Run.examination }} 2>&1 | tee -a "$CHARTGEN_PRELUDE"
+{{- end }}
+
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "eks-p6e-gb200.rankProgram" }}
 {{- include "eks-p6e-gb200.beforeProcess" . }}
+{{- if and .Run.examination .Run.restarts }}
+
+{{ .Files.Get "files/examined.sh" | replace "EXAMINE" (include "eks-p6e-gb200.examine" .) | trim }}
+{{- end }}
 {{- with include (printf "eks-p6e-gb200.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}

@@ -272,6 +272,9 @@ launchers.nccl-test.minBusbw.{{ $each }}: {{ $each }} is not measured in a sweep
 {{- include "eks-p6e-gb200.facts" (list . $fact) }}
 {{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
+{{- if regexMatch `[\x{7f}-\x{9f}\x{fffe}\x{ffff}]` (toJson .Values) }}
+{{- $_ := set $check "problems" (list "values have a character from U+007F to U+009F, U+FFFE or U+FFFF, which Helm cannot write") }}
+{{- end }}
 {{- $launcher := .Run.launcher }}
 {{- $machine := .Run.machine }}
 {{- $gpus := .Run.gpusPerNode }}

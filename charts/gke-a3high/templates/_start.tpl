@@ -7,10 +7,15 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" (join " " $variables) | trim }}
 {{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if .Run.watched }}
+
+# A machine that ends before its program starts leaves a black box too.
+trap 'python3 /etc/chartgen/watch.py --ended "$?" || true' EXIT
+{{- end }}
 {{- with .Run.examination }}
 
 # A machine that is not fit ends before others wait for it.
-python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{ include "gke-a3high.examine" $ }}
 {{- end }}
 {{- if .Run.staged }}
 
@@ -20,10 +25,7 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 {{- if .Run.gpu }}
 # GPUDirect-TCPX: without its plugin NCCL would fall back to TCP, many times slower, without a word.
 plugin=/usr/local/tcpx/lib64
-if [[ ! -e $plugin/libnccl-net-tcpx.so ]]; then
-  echo "chartgen: no libnccl-net-tcpx.so in $plugin: the plugin was not installed" >&2
-  exit 78
-fi
+[[ -e $plugin/libnccl-net-tcpx.so ]] || refuse "no libnccl-net-tcpx.so in $plugin: the plugin was not installed"
 {{- if eq (include "gke-a3high.tcpxNccl" .) "plugin" }}
 # The plugin's NCCL must be found before the one in the image.
 export LD_LIBRARY_PATH="$plugin:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -47,8 +49,16 @@ exec {{ include "gke-a3high.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
+{{- define "gke-a3high.examine" -}}
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ .Run.examination }} 2>&1 | tee -a "$CHARTGEN_PRELUDE"
+{{- end }}
+
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a3high.rankProgram" }}
+{{- if and .Run.examination .Values.run.spares }}
+
+{{ .Files.Get "files/examined.sh" | replace "EXAMINE" (include "gke-a3high.examine" .) | trim }}
+{{- end }}
 {{- with include (printf "gke-a3high.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}

@@ -26,6 +26,7 @@ meet "$MASTER_PORT"
 {{- end }}
 {{- if or .Run.watched .Run.restarts }}
 code=0
+trap - EXIT
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.
 if ((code)) && [[ -s $CHARTGEN_PROCESSES.code ]]; then code=$(<"$CHARTGEN_PROCESSES.code"); fi

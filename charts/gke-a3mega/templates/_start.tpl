@@ -11,10 +11,15 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if .Run.watched }}
+
+# A machine that ends before its program starts leaves a black box too.
+trap 'python3 /etc/chartgen/watch.py --ended "$?" || true' EXIT
+{{- end }}
 {{- with .Run.examination }}
 
 # A machine that is not fit ends before others wait for it.
-python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{ include "gke-a3mega.examine" $ }}
 {{- end }}
 {{- if .Run.staged }}
 
@@ -39,9 +44,17 @@ exec {{ include "gke-a3mega.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
+{{- define "gke-a3mega.examine" -}}
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ .Run.examination }} 2>&1 | tee -a "$CHARTGEN_PRELUDE"
+{{- end }}
+
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a3mega.rankProgram" }}
 {{- include "gke-a3mega.beforeProcess" . }}
+{{- if and .Run.examination .Values.run.spares }}
+
+{{ .Files.Get "files/examined.sh" | replace "EXAMINE" (include "gke-a3mega.examine" .) | trim }}
+{{- end }}
 {{- with include (printf "gke-a3mega.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}

@@ -14,7 +14,7 @@ device: ""
 devices: {{ . }}
 why: "NET/FasTrak.*([Ff]ail|[Ee]rror|[Mm]ismatch)"
 refutedBy: ""
-check: {{ $.Values.network.transportCheck }}
+check: {{ $.Values.network.transportCheck | default "fail" }}
 {{- end }}
 {{- end }}
 {{- end }}

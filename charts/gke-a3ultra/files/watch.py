@@ -1,6 +1,7 @@
 """Runs one process of the run, passes its output on, and looks for its steps.
 
     watch.py FOLDER PROGRAM [ARGUMENT]...
+    watch.py --ended CODE
 
 Watched is a process that prints steps, from its first one on; with most programs that is one rank of the run. Before
 that, it is the first process of each machine, for FIRST_STEP_SECONDS (unset: two hours): each machine leaves a file in
@@ -19,7 +20,7 @@ it: a line that it cannot take is lost.
 
 A process that fails, and the first of a machine that is stopped, leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log:
 exit code, memory, disk, versions, GPUs and last output, with stacks. Dumps of PyTorch's Flight Recorder are beside it.
-`chartgen why` reads the folder.
+`chartgen why` reads the folder. The second form leaves machine-N.log, of a machine that ends before its program.
 
 Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
 torchrun reports 1 for each. If it is one of ENDING_EXITS, the launcher gets SIGTERM: it would start them again.
@@ -65,7 +66,8 @@ VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_V
 RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0"}
 MEMORY = "/sys/fs/cgroup/memory."
 KERNEL = "/dev/kmsg"
-FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidia/version")
+PRELUDE = os.environ.get("CHARTGEN_PRELUDE", "-")  # output of this machine before its program
+FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidia/version", PRELUDE)
 # Megatron-LM, Megatron-Bridge, NeMo 2: "iteration 5/ 100"; torchtitan, Automodel: "step: 5"; bars of NeMo 1 and Hugging
 # Face: "5/100 [00:07<".
 # "saving checkpoint at iteration 1000" and "loaded at step 5" are no steps: ranks print them that never print a step.
@@ -162,8 +164,9 @@ class Watch:
         if failed:
             self._leave(code)
         if failed or (self._stopped and os.environ.get("LOCAL_RANK") == "0"):
+            rank = f"rank {os.environ.get('RANK', '0')}"
             when = f"{time.monotonic() - self._last:.0f} s after its {'last step' if self._started else 'start'}"
-            leave_box(code, self._tail, self._kernel, when, f"{self._folder}.network")
+            leave_box(code, self._tail, self._kernel, when, rank)
         return code
 
     def _leave(self, code: int) -> None:
@@ -260,20 +263,20 @@ def nothing_started() -> bool:
     return False
 
 
-def leave_box(code: int, tail: bytes, kernel: int | None, last: str, said: str) -> None:
-    """Write what remains of a failed process; a full disk does not change its exit code."""
+def leave_box(code: int, tail: bytes, kernel: int | None, last: str, who: str) -> None:
+    """Write what remains of a failed process or machine; a full disk does not change its exit code."""
     try:
         BOX.mkdir(parents=True, exist_ok=True)
         os.close(os.open(BOX, os.O_DIRECTORY | os.O_NOFOLLOW))  # no link of another user
         used = shutil.disk_usage(BOX)
         found = [last, f"disk {used.used} of {used.total} bytes"]
         found += [f"{name} {os.environ.get(name)}" for name in VERSIONS]
-        found += [f"{each.name} {each.read_text()}" for each in map(Path, (*FACTS, said)) if os.access(each, os.R_OK)]
+        found += [f"{each.name} {each.read_text()}" for each in map(Path, FACTS) if os.access(each, os.R_OK)]
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        rank, pod = os.environ.get("RANK", "0"), os.environ.get("HOSTNAME", "")
-        head = f"blackbox: {when} rank {rank} ended with exit code {code} in pod {pod}; {'; '.join(found)}"
+        pod = os.environ.get("HOSTNAME", "")
+        head = f"blackbox: {when} {who} ended with exit code {code} in pod {pod}; {'; '.join(found)}"
         # whoever may write there could have left a link to another file, or a pipe that nobody reads
-        (box := BOX / f"rank-{rank}.log").unlink(missing_ok=True)
+        (box := BOX / f"{who.replace(' ', '-')}.log").unlink(missing_ok=True)
         with box.open("xb") as file:
             file.write(tail + f"\n{' '.join(head.split())}\n".encode())
             file.flush()  # the pod may end before nvidia-smi answers
@@ -339,6 +342,10 @@ def open_report(address: str) -> Report | None:
 
 if __name__ == "__main__":
     processes, *program = sys.argv[1:]
+    if processes == "--ended":
+        output, who = Path(PRELUDE).read_bytes()[-KEPT:], f"machine {os.environ['NODE_RANK']}"
+        leave_box(int(program[0]), output, None, "without a program", who)
+        sys.exit()
     batches, grace = (int(os.environ.get(name) or 0) for name in ("EVALUATION_BATCHES", "GRACE_SECONDS"))
     given = os.environ.get("HANG_SECONDS")
     limit = Limit(float(given) if given else None, batches, grace) if grace else None

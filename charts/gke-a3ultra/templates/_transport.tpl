@@ -14,7 +14,7 @@ device: ""
 devices: {{ . }}
 why: "Failed to open libibverbs|NET/gIB.*([Ff]ail|[Ee]rror|[Mm]ismatch|[Uu]nable)"
 refutedBy: ""
-check: {{ $.Values.network.transportCheck }}
+check: {{ $.Values.network.transportCheck | default "fail" }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -11,10 +11,15 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if .Run.watched }}
+
+# A machine that ends before its program starts leaves a black box too.
+trap 'python3 /etc/chartgen/watch.py --ended "$?" || true' EXIT
+{{- end }}
 {{- with .Run.examination }}
 
 # A machine that is not fit ends before others wait for it.
-python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{ include "gke-a4x.examine" $ }}
 {{- end }}
 {{- if .Run.staged }}
 
@@ -26,10 +31,8 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 # driver, as Google's launchers order them. Google changes gIB's settings from version to version.
 export LD_LIBRARY_PATH="/usr/local/cuda/compat/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 {{- if include "gke-a4x.gibInImage" . }}
-if [[ ! -d /usr/local/gib/lib64 ]]; then
-  echo 'chartgen: no /usr/local/gib/lib64; on this machine type the image contains gIB (nccl-gib-plugins) and DOCA-OFED' >&2
-  exit 78
-fi
+[[ -d /usr/local/gib/lib64 ]] ||
+  refuse 'no /usr/local/gib/lib64; on this machine type the image contains gIB (nccl-gib-plugins) and DOCA-OFED'
 # Google's recipes for this machine type go without the script; whether each version has it is not documented.
 if [[ -r /usr/local/gib/scripts/set_nccl_env.sh ]]; then source_profile /usr/local/gib/scripts/set_nccl_env.sh; fi
 {{- else }}
@@ -51,9 +54,17 @@ exec {{ include "gke-a4x.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
+{{- define "gke-a4x.examine" -}}
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ .Run.examination }} 2>&1 | tee -a "$CHARTGEN_PRELUDE"
+{{- end }}
+
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a4x.rankProgram" }}
 {{- include "gke-a4x.beforeProcess" . }}
+{{- if and .Run.examination .Values.run.spares }}
+
+{{ .Files.Get "files/examined.sh" | replace "EXAMINE" (include "gke-a4x.examine" .) | trim }}
+{{- end }}
 {{- if .Run.gpu }}
 # Half of the machine's GPUs are at each of its two NUMA nodes. Memory comes from the node of the CPUs by default: numactl, which
 # Google's privileged recipes use, needs SYS_NICE under the runtime's seccomp profile.

@@ -7,5 +7,5 @@ run "${launch[@]}" --max-restarts=0 --no-python python3 -u /etc/chartgen/transpo
 # a spare did not meet the others, and has no log; the verdict is for the black box too
 if [[ -e $log ]] || ((code)); then
   python3 /etc/chartgen/transport.py compare "$log" "$code" "$RUN_DIRECTORY/transport" 2>&1 |
-    tee "$CHARTGEN_PROCESSES.network"
+    tee -a "$CHARTGEN_PRELUDE"
 fi

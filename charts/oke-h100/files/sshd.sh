@@ -1,3 +1,4 @@
+trap - EXIT
 arguments=("$@")
 (
   umask 077

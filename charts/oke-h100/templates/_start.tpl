@@ -11,10 +11,15 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/progress.sh" | trim }}
 {{ end }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if .Run.watched }}
+
+# A machine that ends before its program starts leaves a black box too.
+trap 'python3 /etc/chartgen/watch.py --ended "$?" || true' EXIT
+{{- end }}
 {{- with .Run.examination }}
 
 # A machine that is not fit ends before others wait for it.
-python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
+{{ include "oke-h100.examine" $ }}
 {{- end }}
 {{- if .Run.staged }}
 
@@ -37,6 +42,10 @@ python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ . }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
 exec {{ include "oke-h100.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
+{{- end }}
+
+{{- define "oke-h100.examine" -}}
+python3 -u /etc/chartgen/examine.py "$RUN_DIRECTORY/machines" {{ .Run.examination }} 2>&1 | tee -a "$CHARTGEN_PRELUDE"
 {{- end }}
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}

@@ -30,6 +30,7 @@ complies() {
 }
 
 if [[ -z ${TRIAL_NUMBER-} ]]; then
+  trap - EXIT
   violations=0
   for ((trial = 0; trial < TRIALS; trial++)); do
     # MLPerf's own name of the log.
