@@ -321,13 +321,6 @@ def test_checkpoints(name: str) -> None:
     assert (found.blocking_seconds, found.loads, found.load_seconds) == expected[3:]
 
 
-def test_the_interval_that_loses_least_follows_from_the_measured_save() -> None:
-    """Young's formula: 2.25 s that a save stops training, 50,677 GPU hours between failures, steps of 8 s."""
-    content = logs.megatron(FIRST) + logs.text(CHECKPOINTS["nemo 2"][0])
-    assert "best every 110 steps" in "\n".join(lines(figures(content, gpus=1024)))
-    assert "best every" not in "\n".join(lines(figures(content)))
-
-
 def test_cost_is_of_machines_and_wall_time() -> None:
     found = figures(RESTARTED, price=90.0, machines=16, gpus=128, batch=256, sequenceLength=4096)
     assert found.cost

@@ -236,11 +236,6 @@ def _checkpoints(figures: RunFigures) -> str:
     parts += [f"{each.unfinished} not finished"] if each.unfinished else []
     parts += [f"{each.loads} loaded"] if each.loads else []
     parts += [f"{seconds(each.load_seconds)} each"] if each.load_seconds is not None else []
-    save, gpus, times = each.blocking_seconds or each.save_seconds, figures.facts.get("gpus"), figures.times
-    if save and gpus and times:
-        from chartgen.checks.training import best_interval, rounded_steps
-
-        parts += [f"best every {rounded_steps(best_interval(save, gpus), times.median):,} steps"]
     return ", ".join(parts)
 
 
