@@ -365,3 +365,16 @@ def test_a_machine_that_is_not_fit_any_more_does_not_start_again(run: Cluster, r
     assert f"machine {unfit} () is not fit: nvidia-smi failed with 15" in logs[unfit]
     others = [codes[at] for at in range(3) if at != unfit]
     assert others == [0, 0] if rank else all(others), logs
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_fails_at_every_start_is_no_success(run: Cluster, rank: int) -> None:
+    """A Job with a spare counts one failed pod, and is complete when all but the first have ended well."""
+    broken = f"if rank == {rank} and step % 10 == 5:\n        raise RuntimeError('bad data')\n    time.sleep(0.05)"
+    for machine in run.machines:
+        write(machine.folder / "image/opt", {"trainer.py": TRAINER.replace("time.sleep(0.05)", broken)})
+    with run as machines:
+        machines.start()
+        codes, logs = machines.finish()
+    assert 0 not in codes, logs
