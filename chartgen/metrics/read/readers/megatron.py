@@ -43,6 +43,7 @@ _FIELDS = {
     b"tokens per gpu per second (tgs)": "tokens",
     b"tokens per GPU (tokens/s/GPU)": "tokens",
     b"actual seqlen": "sequence",
+    b"reserve_length": "kept",
     b"learning rate": "rate",
     b"energy per GPU (J/iter/GPU)": "energy",
     b"global batch size": "batch",
