@@ -91,6 +91,20 @@ def mlperf(benchmark: str, batch: int, samples: int, *lines: str, end: float = 9
     return logs.text([*head, *lines, mllog(end, "run_stop", status="success")])
 
 
+def test_megatron_of_2019_has_no_colons(tmp_path: Path) -> None:
+    lines = [
+        f" iteration {step:8d}/   20000 | elapsed time per iteration (ms): 320.0 | learning rate 1.010E-06 | "
+        f"lm loss 9.500000E+00 | loss scale 1.0 |\nafter {step} iterations memory (MB) | allocated: 5.0 | "
+        "max allocated: 1000.0 | cached: 9.0 | max cached: 9.0"
+        for step in (100, 200)
+    ]
+    found = figures(tmp_path, logs.text(lines))
+    assert found.loss is not None
+    assert found.loss.last == 9.5
+    assert found.memory == pytest.approx(1000 * 1024 * 1024 / 1e9)
+    assert [*found.window.values("rate")] == [1.01e-6] * 2
+
+
 def test_epochs_of_mlperf_are_not_samples(tmp_path: Path) -> None:
     """They are shares, fewer than a batch, or more than there are samples; bert calls its samples so."""
     results = {("dlrm_dcnv2", 1000, 100_000): (0.25, 0.5, 0.75), ("unet3d", 56, 168): (1000, 1020, 1040)}

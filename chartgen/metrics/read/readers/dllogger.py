@@ -16,15 +16,7 @@ from typing import Any
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Setting, Start, Step
 from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.forms import (
-    Columns,
-    Form,
-    Places,
-    Times,
-    places_in_object,
-    read_object,
-    steps_of,
-)
+from chartgen.metrics.read.readers.forms import Columns, Form, Places, Times, places_in_object, read_object, steps_of
 from chartgen.metrics.read.readers.pairs import NAMES, Epochs, in_units, translate_values
 
 _CONFIG = "PARAMETER"
