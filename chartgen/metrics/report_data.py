@@ -91,8 +91,8 @@ class RunFigures(NamedTuple):
     @property
     def steps_left(self) -> int:
         """Return the planned steps after the last one; 1 may remain for a program that counts from 0."""
-        ends = (mark.step for mark in self.log.marks if mark.kind == "end")
-        return max(self.planned - max(self.log.track.numbers[-1], *ends, 0), 0)
+        ends = [mark.step for mark in self.log.marks if mark.kind == "end"]
+        return max(self.planned - max(self.log.track.numbers[-1], *ends[-1:], 0), 0)
 
     @property
     def planned(self) -> int:
@@ -127,9 +127,12 @@ def read_out(log: Log, wanted: Wanted) -> RunFigures:
     notices = [*notices, *known.notices]
     if uneven:
         known = known._replace(known={**known.known, "batch": batch})
-        notices.append(FigureNote(f"the batch grows within the window; figures are of its mean, {batch:,.1f} samples"))
+        notices.append(
+            FigureNote(f"the batch changes within the window; figures are of its mean, {batch:,.1f} samples")
+        )
     notices += [FigureNote(text) for text in log.remarks]
-    known = known._replace(known={**gpus_of(window, known), **known.known})
+    dropped = any(kept < (known.get("sequenceLength") or 0) for kept in window.values("kept"))
+    known = known._replace(known={**gpus_of(window, known), **known.known, **({"dropped": True} if dropped else {})})
     return _figures(log, window, known, wanted, notices, section)
 
 

@@ -172,6 +172,9 @@ def test_nemo_rl_counts_steps_over_its_epochs(tmp_path: Path) -> None:
     assert found.times.median == 2.5
     assert found.speed.logged_tflops == pytest.approx(400)
     assert [(each.step, each.value) for each in found.evaluations] == [(2, 2.25), (5, 2.25)]
+    # the first lines of a tail belong to a step without a number
+    (tmp_path / "run.log").write_text(f"  • Loss: 5.0000\n  • Total step time: 9.00s\n{lines[2]}", "utf-8")
+    assert [*figures(str(tmp_path / "run.log"), batch=32).log.track.numbers] == [3]
 
 
 def test_nemo_rls_grpo_has_its_flops_behind_the_time(tmp_path: Path) -> None:

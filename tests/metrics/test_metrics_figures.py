@@ -367,7 +367,7 @@ def test_a_batch_that_grows_counts_with_its_mean() -> None:
     content = logs.megatron(FIRST[:10], batch=128) + logs.megatron(FIRST[10:20], batch=256, begin=logs.BEGIN + 80)
     found = figures(content, sequenceLength=4096, gpus=8)
     assert found.speed.tokens == pytest.approx(192 * 4096 / 8)
-    assert found.notices[0].message.startswith("the batch grows within the window")
+    assert found.notices[0].message.startswith("the batch changes within the window")
 
 
 _SAVED = (

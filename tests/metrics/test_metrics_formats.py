@@ -37,6 +37,7 @@ FORMATS: dict[str, tuple[Callable[[], str | bytes], str, int]] = {
     "nemo-2": (lambda: logs.nemo2(logs.steps(SECONDS, first=0)), "nemo", 0),
     "dllogger": (lambda: logs.dllogger(logs.steps(SECONDS, first=0)), "dllogger", 0),
     "bridge": (lambda: logs.bridge(RUN), "bridge", 1),
+    "bridge before 0.1": (lambda: logs.bridge(RUN, word=" TFLOP/s/GPU"), "bridge", 1),
     "bridge 0.1": (lambda: logs.bridge(RUN, word="TFLOP/s/GPU"), "bridge", 1),
     "mlperf": (lambda: logs.mlperf(RUN, each=1), "mlperf", 1),
 }
@@ -54,7 +55,7 @@ def test_step_times_are_those_of_the_log(name: str, tmp_path: Path) -> None:
     assert (found.times.shortest, found.times.longest) == pytest.approx((7.0, 20.5))
 
 
-WITHOUT_LOSS = ("nemo-1 list", "bridge", "bridge 0.1", "mlperf")
+WITHOUT_LOSS = ("nemo-1 list", "bridge", "bridge 0.1", "bridge before 0.1", "mlperf")
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name not in WITHOUT_LOSS])

@@ -91,6 +91,20 @@ def mlperf(benchmark: str, batch: int, samples: int, *lines: str, end: float = 9
     return logs.text([*head, *lines, mllog(end, "run_stop", status="success")])
 
 
+def test_megatron_of_2019_has_no_colons(tmp_path: Path) -> None:
+    lines = [
+        f" iteration {step:8d}/   20000 | elapsed time per iteration (ms): 320.0 | learning rate 1.010E-06 | "
+        f"lm loss 9.500000E+00 | loss scale 1.0 |\nafter {step} iterations memory (MB) | allocated: 5.0 | "
+        "max allocated: 1000.0 | cached: 9.0 | max cached: 9.0"
+        for step in (100, 200)
+    ]
+    found = figures(tmp_path, logs.text(lines))
+    assert found.loss is not None
+    assert found.loss.last == 9.5
+    assert found.memory == pytest.approx(1000 * 1024 * 1024 / 1e9)
+    assert [*found.window.values("rate")] == [1.01e-6] * 2
+
+
 def test_epochs_of_mlperf_are_not_samples(tmp_path: Path) -> None:
     """They are shares, fewer than a batch, or more than there are samples; bert calls its samples so."""
     results = {("dlrm_dcnv2", 1000, 100_000): (0.25, 0.5, 0.75), ("unet3d", 56, 168): (1000, 1020, 1040)}
@@ -237,6 +251,21 @@ def test_tensorboard_of_torchtitan(tmp_path: Path) -> None:
     assert found.memory == pytest.approx(40 * 1024**3 / 1e9)
 
 
+def test_tensorboard_of_megatron_deepspeed(tmp_path: Path) -> None:
+    """Its tags are in groups, and the ones by samples and tokens repeat them."""
+    content = logs.record(logs.field(1, 1, struct.pack("<d", logs.BEGIN)))
+    for step, seconds in ((1, 5.0), (2, 2.0), (3, 2.0)):
+        values = {"lm-loss-training/lm loss": 7.0, "iteration-time/iteration-time": seconds}
+        values |= {"learning-rate/learning-rate": 1e-5, "lm-loss-validation/lm loss validation": 8.0}
+        for tag, value in values.items():
+            content += logs.record(logs.event(step, logs.BEGIN + step, tag, value))
+            content += logs.record(logs.event(step * 32, logs.BEGIN + step, f"{tag} vs samples", value))
+    found = figures(tmp_path, content, "events.out.tfevents.1.host.1.0")
+    assert found.loss is not None
+    assert found.times is not None
+    assert ([*found.log.track.numbers], found.times.median, found.loss.last) == ([1, 2, 3], 2, 7)
+
+
 def neox(step: int, seconds: float) -> str:
     return (
         f" samples/sec: {32 / seconds:.3f} | iteration {step:8d}/     500 | elapsed time per iteration (ms): "
@@ -275,6 +304,33 @@ def test_dlloggers_steps_of_an_epoch(tmp_path: Path) -> None:
         assert [*found.log.track.numbers] == [9, 10, 11, 12]
         assert found.loss is not None
         assert (found.loss.last, found.timeline.restarts) == (7.5, ())
+
+
+def test_dlloggers_steps_that_the_loss_scale_skips_are_no_restarts(tmp_path: Path) -> None:
+    """BERT logs a skipped step again with its number, and a checkpoint as a parameter."""
+    steps = [("[0, 0]", 0), ("[0, 0]", 2), ("[0, 1]", 4), ("[0, 1]", 6), ("[0, 2]", 8)]
+    lines = [
+        f'DLLL {{"timestamp": "{logs.BEGIN + at}", "type": "LOG", "step": {step}, "data": {{"step_loss": 7.5}}}}'
+        for step, at in steps
+    ]
+    config = f'DLLL {{"timestamp": "{logs.BEGIN}", "type": "LOG", "step": "PARAMETER", "data": {{"Config": ["x"]}}}}'
+    saved = config.replace('"Config": ["x"]', '"checkpoint_step": 1')
+    scale = config.replace('"Config": ["x"]', '"loss_scale": 65536.0')
+    found = figures(tmp_path, logs.text([config, scale, lines[0], scale, *lines[1:4], saved, *lines[4:]]))
+    assert ([*found.log.track.numbers], found.timeline.restarts) == ([0, 1, 2], ())
+    assert found.timeline.checkpoints.saved == 1
+    again = figures(tmp_path, logs.text([config, *lines, config, *lines[2:]]))
+    assert [(each.step, each.lost) for each in again.timeline.restarts] == [(1, 2)]
+
+
+def test_tokens_that_layers_drop_are_no_flops(tmp_path: Path) -> None:
+    """Megatron-DeepSpeed with random-LTD prints how many tokens its middle layers keep."""
+    settings = {"num_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "padded_vocab_size": 50304}
+    head = logs.megatron_arguments(**settings, seq_length=2048, global_batch_size=256, world_size=8)
+    for kept, known in (("320", False), ("2048", True)):
+        found = figures(tmp_path, head + logs.megatron(logs.steps([0.5] * 20), extra=f"reserve_length: {kept:>5} |"))
+        assert (found.speed.tflops is not None, "drop tokens" in str(found.notices)) == (known, not known)
+        assert found.speed.tokens == 256 * 2048 / 0.5
 
 
 def test_a_log_without_a_step_has_none(tmp_path: Path) -> None:
@@ -324,6 +380,7 @@ def test_hugging_face_trainer_and_what_is_made_of_it(tmp_path: Path) -> None:
     swifts = [swift(at, f"1h {20 + at}m 30s") for at in (1, 2, 3)]
     texts = {
         "ms-swift": logs.text(swifts),
+        "ms-swift 2": logs.text([line.replace("/max_steps': '", "': '").replace("/176", "") for line in swifts]),
         "jsonl": logs.text([line.replace("'", '"') for line in swifts]),
         "LLaMA-Factory": logs.text([factory(at, f"5:{20 + at}:30") for at in (1, 2, 3)]),
         "a day": logs.text([factory(at, f"1 day, 0:0{at}:30") for at in (1, 2, 3)]),
@@ -336,7 +393,7 @@ def test_hugging_face_trainer_and_what_is_made_of_it(tmp_path: Path) -> None:
         assert [*found.log.track.numbers] == [1, 2, 3], name
         assert found.loss is not None
         assert found.times is not None
-        assert (found.loss.last, found.times.mean, found.planned) == (0.5, 60, 176), name
+        assert (found.loss.last, found.times.mean, found.planned) == (0.5, 60, 0 if name == "ms-swift 2" else 176), name
         assert found.facts.get("batch") == 64
     # the last line of LLaMA-Factory has no loss, and evaluations have bars of their own
     end = factory(176, "5:40:30", "null")
@@ -395,6 +452,15 @@ def test_values_that_are_printed_late_have_no_step(tmp_path: Path) -> None:
         figures(tmp_path, f"{bars}\n{late}")
 
 
+def test_values_without_any_bar_are_said(tmp_path: Path) -> None:
+    """LLaMA-Factory's running_log.txt; and a run that is ended is ended where its bar is."""
+    values = ["{'loss': 0.5, 'learning_rate': 8e-07, 'epoch': 0.64}"] * 3
+    with pytest.raises(ChartgenError, match="no bar"):
+        figures(tmp_path, logs.text(values))
+    found = figures(tmp_path, trainer(2, "01:30") + "\r  4%|##7       | 7/176 [06:30<12:19,  1.50s/it]\n")
+    assert "the log ends at step 7" in shown(found)["left"]
+
+
 def test_evaluations_alone_are_of_the_program_that_made_them(tmp_path: Path) -> None:
     validated = [line.replace("step:", "validate step:") for line in titan(2)]
     assert shown(figures(tmp_path, logs.text(validated)))["log"].endswith("torchtitan, 2 evaluations, 1 to 2")
@@ -424,6 +490,14 @@ def test_processes_that_write_to_one_file_are_no_restarts(tmp_path: Path) -> Non
     assert ([*found.log.track.numbers], found.times.median, found.timeline.restarts) == ([*range(1, 9)], 100, ())
     again = figures(tmp_path, logs.text([*lines, *(factory(at, f"0:00:{10 * at}", "0.4") for at in (6, 7))]))
     assert [(each.step, each.lost) for each in again.timeline.restarts] == [(6, 3)]
+
+
+def test_a_launch_that_counts_its_time_anew_is_a_restart(tmp_path: Path) -> None:
+    """LLaMA-Factory appends to trainer_log.jsonl, here with other planned steps."""
+    again = [factory(at, f"0:00:{at - 3}0").replace("176", "222") for at in (4, 5, 6)]
+    found = figures(tmp_path, logs.text([*(factory(at, f"0:0{at}:30") for at in (1, 2, 3)), *again]))
+    assert ([*found.log.track.numbers], found.planned) == ([*range(1, 7)], 222)
+    assert [(each.step, each.lost) for each in found.timeline.restarts] == [(4, 0)]
 
 
 def test_a_zone_does_not_lengthen_a_run_whose_times_are_of_an_epoch(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ NAMES = {
     "precision": "precision",
     "lora": "LoRA",
     "recomputed": "full recomputation",
+    "dropped": "dropped tokens",
     "steps": "steps",
     "flops": "FLOPs per sample",
 }

@@ -139,7 +139,7 @@ def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[s
     sequence = facts.get("sequenceLength")
     if given:
         return {"given": given * samples / gpus / 1e12} if samples and gpus else None
-    if shape is None or tokens is None or not sequence:
+    if shape is None or tokens is None or not sequence or facts.get("dropped"):
         return None
     from chartgen.metrics.figures.flops import CONVENTIONS, sample_flops
 
@@ -155,6 +155,8 @@ def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[FigureNote]:
         return [FigureNote("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values with -f")]
     if speed.tokens_per_gpu is None:
         return [FigureNote("tokens/s and TFLOPS are not known: the log contains neither step times nor a speed")]
+    if speed.tflops is None and facts.get("dropped"):
+        return [FigureNote("TFLOPS are not known, since layers drop tokens (reserve_length)")]
     if speed.tflops is None:
         sizes = ", ".join([*missing_sizes(facts.known), *(["sequence length"] if "--sequence" in options else [])])
         return [FigureNote(f"TFLOPS are not known without {sizes}", "give --model, or values with -f")]

@@ -96,6 +96,7 @@ VALUES = {
     "mfu": "% of the peak that the program assumes",
     "tokens": "tokens/s per GPU",
     "sequence": "tokens of a sample",
+    "kept": "tokens of a sample in layers that drop the others",
     "validation": "loss of the last evaluation",
     "gradient": "",
     "memory": "GB (10^9 bytes) per GPU",

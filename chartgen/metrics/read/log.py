@@ -137,6 +137,8 @@ class Collector:
             self._log.fresh.add(self._section)
         elif mark.kind == "run_stop":
             self._stepped = True
+        if mark.kind == "end" and self._log.marks and self._log.marks[-1].kind == "end":
+            self._log.marks.pop()  # a bar draws each step
         self._log.marks.append(mark._replace(section=self._section))
         self._ended = later(self._ended, mark.when)
 

@@ -15,7 +15,7 @@ from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.forms import Columns, Form, Places, Times, steps_of
 
-_LINE = re.compile(rb"Step Time : +(\S{1,40}?)s GPU utilization: +(\S{1,40}?)(?:MODEL_)?TFLOP/s/GPU")
+_LINE = re.compile(rb"Step Time : +(\S{1,40}?)s GPU utilization: +(\S{1,40}?) ?(?:MODEL_)?TFLOP/s/GPU")
 
 
 def open_reader() -> Reader:

@@ -3,8 +3,8 @@
 - Trainer prints `{'loss': 0.5, 'grad_norm': 0.7, 'learning_rate': 8e-07, 'epoch': 0.64}`, in version 5 with each number
   in quotes. The step is only in the bar before it in the same line, or else in the bar drawn again after it:
   ` 31%|###  | 56/176 [02:30<12:19,  1.50s/it]`. An evaluation is `{'eval_loss': 0.25, ...}`, with a bar of its own.
-- ms-swift adds `'global_step/max_steps': '56/176'` (with Megatron `'iteration'`) and `'elapsed_time': '1h 22m 38s'`;
-  its logging.jsonl is the same in JSON, and ends with a line that repeats all values.
+- ms-swift adds `'global_step/max_steps': '56/176'` (version 2 `'global_step': 56`, with Megatron `'iteration'`) and
+  `'elapsed_time': '1h 22m 38s'`; its logging.jsonl is the same in JSON, and ends with a line that repeats all values.
 - LLaMA-Factory's trainer_log.jsonl has `"current_steps": 56, "total_steps": 176`, and `"elapsed_time": "0:27:55"`.
 
 The time passed, to a second, is the only one: step times are means between two lines. The processes of several machines
@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from chartgen.metrics.read.events import Event, Mark, Remark, Setting, Step
+from chartgen.metrics.read.events import Event, Mark, Remark, Setting, Start, Step
 from chartgen.metrics.read.prefix import Prefix
 from chartgen.metrics.read.readers import Reader
 
@@ -26,12 +26,12 @@ _BATCH = re.compile(rb"Total train batch size \([^)]{0,100}\) = (\d{1,12})\b")
 _STATE = b'"log_history": ['
 _BAR = re.compile(rb"^(?:Train: )? {0,20}\d{1,3}%\|[^|]{0,1000}\| (\d{1,18})/(\d{1,18}) \[([\d:]{1,20})<")
 _PAIR = re.compile(r"""(['"])([\w/() ]{1,60})\1: (?:(['"])([^'"]{1,60})\3|([^'",}\s]{1,60}))""")
-_STEPS = dict.fromkeys(("global_step/max_steps", "iteration", "current_steps", "step"))
+_STEPS = dict.fromkeys(("global_step/max_steps", "global_step", "iteration", "current_steps", "step"))
 _PART = re.compile(r"(\d+) ?([dhms:]?)")
 _SIZES = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _NAMES = {"loss": "loss", "grad_norm": "gradient", "learning_rate": "rate", "lr": "rate", "memory(GiB)": "memory"}
 _GIB = 1024**3 / 1e9
-_BUFFERED = "values are printed later than the bar that numbers their steps, and left out: set PYTHONUNBUFFERED=1"
+_BUFFERED = "values with no bar before them that numbers their steps are left out: set PYTHONUNBUFFERED=1"
 _SAME = 0.8  # of the time passed on another machine at least; one may be steps behind
 
 
@@ -97,9 +97,7 @@ class TrainerReader:
         if not number.isdecimal():
             return ()
         step, passed = int(number), _seconds(pairs.get("elapsed_time", ""))
-        end: tuple[Mark, ...] = ()
-        if number == total or "current_steps" in pairs:  # it may be between two logged steps, and has no loss
-            end, self._end = (Mark("end", when, step=step),) * (step > self._end), step
+        end, self._end = (Mark("end", when, step=step),) * (step > self._end), step  # it may have no loss
         is_known = "epoch" in pairs or "iteration" in pairs
         if is_known and pairs.get("eval_loss", "null") != "null":
             return (Mark("eval", when, str(float(pairs["eval_loss"])), step=step), *end)
@@ -107,11 +105,13 @@ class TrainerReader:
             return end
         if step <= self._latest[0] and passed > _SAME * self._latest[1]:
             return ()  # of another process: after a restart the time begins again
+        is_anew = "current_steps" in pairs and passed < _SAME * self._latest[1] and step > self._latest[0]
         self._latest = step, passed
         values = {_NAMES[name]: float(pairs[name]) for name in pairs.keys() & _NAMES.keys() if pairs[name] != "null"}
         if "memory" in values:
             values["memory"] *= _GIB
-        return (Step(step, when, values | self._timed(step, passed), int(total or pairs.get("total_steps") or 0)),)
+        logged = Step(step, when, values | self._timed(step, passed), int(total or pairs.get("total_steps") or 0))
+        return (*(Start(when),) * is_anew, *end, logged)
 
     def _timed(self, step: int, passed: int) -> dict[str, float]:
         """Return the mean time of the steps since the last line with another time."""

@@ -29,7 +29,8 @@ _HEAD = re.compile(
 )
 # Behind a value, some forks add their own mean after a slash, and GPT-NeoX a unit: 55.2TFLOPS.
 _FIELD = re.compile(rb" *([^|:]+?) *: *([^ /T|]+)[^|]*\|")
-_MEMORY = re.compile(rb"\(after (\d{1,18}) iterations\) memory \(MB\)")
+_FIELD_OF_2019 = re.compile(rb" *([^|:]+?)(?: *: *| (?=[\d.]+E))([^ /T|]+)[^|]*\|")  # lm loss 9.5E+00
+_MEMORY = re.compile(rb"\bafter (\d{1,18}) iterations\)? memory \(MB\)")
 _MOST = re.compile(rb"max allocated: ([\d.]+)")
 _EVALUATED = re.compile(rb"validation loss at iteration (\d{1,18})\b[^|]{0,100}\| lm loss value: (%s) \|" % NUMBER)
 _MIB = 1024 * 1024 / 1e9
@@ -43,6 +44,7 @@ _FIELDS = {
     b"tokens per gpu per second (tgs)": "tokens",
     b"tokens per GPU (tokens/s/GPU)": "tokens",
     b"actual seqlen": "sequence",
+    b"reserve_length": "kept",
     b"learning rate": "rate",
     b"energy per GPU (J/iter/GPU)": "energy",
     b"global batch size": "batch",
@@ -73,7 +75,8 @@ def _places(line: bytes, prefix: Prefix) -> Places:
         return {}
     own = ("minute", "second") if head["minute"] and isnan(prefix.when) else ()
     places = {name: head.span(name) for name in ("step", "planned", *own)}
-    for field in _FIELD.finditer(line, head.end()):
+    form = _FIELD_OF_2019 if b"| lm loss " in line else _FIELD
+    for field in form.finditer(line, head.end()):
         if name := _FIELDS.get(field[1]):
             places.setdefault(name, field.span(2))
     return places if places.keys() & {"milliseconds", "seconds"} else {}

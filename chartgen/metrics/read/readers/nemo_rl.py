@@ -56,6 +56,6 @@ class NemoRlReader:
             self._values["loss"] = value
         elif name != b"Total step time":
             return (Mark("eval", when, str(value), step=self._number),)
-        elif "loss" in self._values:
+        elif "loss" in self._values and self._number:
             return (Step(self._number, when, {**self._values, "seconds": value}),)
         return ()

@@ -6,47 +6,33 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Native names -> names in VALUES. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
-# nemo/lightning/pytorch/callbacks for times and memory, nemo/collections/nlp/models/language_modeling for the others;
-# NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py, and torchtitan 0.3.0, torchtitan/components/metrics.py,
-# for TensorBoard's tags; NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT/run_pretraining.py.
-NAMES = {
-    "train_step_timing in s": "seconds",
-    "iteration-time": "seconds",
-    "reduced_train_loss": "loss",
-    "lm loss": "loss",
-    "average_loss": "loss",
-    "step_loss": "loss",
-    "loss_metrics/global_avg_loss": "loss",
-    "consumed_samples": "samples",
-    "global_batch_size": "batch",
-    "batch-size": "batch",
-    "TFLOPS_per_GPU": "tflops",
-    "throughput": "tflops",
-    "throughput/tflops/device": "tflops",
-    "tflops": "tflops",
-    "mfu(%)": "mfu",
-    "tokens_per_sec_per_gpu": "tokens",
-    "throughput(tps)": "tokens",
-    "lr": "rate",
-    "learning_rate": "rate",
-    "learning-rate": "rate",
-    "val_loss": "validation",
-    "lm loss validation": "validation",
-    "validation_metrics/loss": "validation",
-    "grad_norm": "gradient",
-    "grad-norm": "gradient",
-    "peak_memory_usage": "memory",
-    "mem-max-allocated-bytes": "memory",
-    "mem-max-reserved-gigabytes": "memory",
-    "memory/max_reserved(GiB)": "memory",
-    "iter-energy/gpu": "energy",
-}
 # Factors for values that are not in GB.
 _UNITS = {
     **dict.fromkeys(("peak_memory_usage", "mem-max-allocated-bytes"), 1e-9),
     **dict.fromkeys(("mem-max-reserved-gigabytes", "memory/max_reserved(GiB)"), 1024**3 / 1e9),
 }
+# Names in VALUES -> native names. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
+# nemo/lightning/pytorch/callbacks for times and memory, nemo/collections/nlp/models/language_modeling for the others;
+# NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py, and torchtitan 0.3.0, torchtitan/components/metrics.py,
+# and microsoft/Megatron-DeepSpeed @ f4157be, megatron/training.py, for TensorBoard's tags;
+# NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT/run_pretraining.py.
+_NATIVE: dict[str, Iterable[str]] = {
+    "seconds": ("train_step_timing in s", "iteration-time", "iteration-time/iteration-time"),
+    "loss": ("reduced_train_loss", "lm loss", "average_loss", "step_loss", "loss_metrics/global_avg_loss"),
+    "samples": ("consumed_samples",),
+    "batch": ("global_batch_size", "batch-size", "batch-size/batch-size"),
+    "sequence": ("seqlen/actual_seq_length",),
+    "tflops": ("TFLOPS_per_GPU", "throughput", "throughput/tflops/device", "tflops"),
+    "mfu": ("mfu(%)",),
+    "tokens": ("tokens_per_sec_per_gpu", "throughput(tps)"),
+    "rate": ("lr", "learning_rate", "learning-rate", "learning-rate/learning-rate"),
+    "validation": ("val_loss", "lm loss validation", "validation_metrics/loss"),
+    "gradient": ("grad_norm", "grad-norm", "grad-norm/grad-norm"),
+    "memory": _UNITS,
+    "energy": ("iter-energy/gpu",),
+}
+NAMES = {native: name for name, natives in _NATIVE.items() for native in natives}
+NAMES |= {"lm-loss-training/lm loss": "loss", "lm-loss-validation/lm loss validation": "validation"}
 
 
 class Epochs:
