@@ -155,7 +155,8 @@ CASES = {
         "Vp9tQ2mZ@",
     ),
     "annotations-are-json": Case(
-        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: lag, annotations: {a: '[1]'}}\n"
+        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: lag\n  annotations:\n"
+        "    a: '[1]'\n    path: '{.data.key}'\n    text: '{{ `{{ with secret }}` }}'\n"
         "spec:\n  groups:\n  - name: a\n    rules:\n"
         "    - {alert: A, expr: up, annotations: {s: '{{ `{{ $labels.job }}` }} is late'}}\n",
         "'[1]'",
