@@ -381,8 +381,9 @@ def test_a_chart_that_asks_for_values_is_not_blamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
-def test_a_chart_without_defaults_asks_for_values(tmp_path: Path) -> None:
-    folder = written(tmp_path / "chart", {"templates/a.yaml": "a: {{ .Values.site.zone }}\n"})
+@pytest.mark.parametrize("part", [".Values.site.zone", '"a" | replace "a" .Values.zone'])
+def test_a_chart_without_defaults_asks_for_values(tmp_path: Path, part: str) -> None:
+    folder = written(tmp_path / "chart", {"templates/a.yaml": f"a: {{{{ {part} }}}}\n"})
     (folder / "values.yaml").unlink()
     (finding,) = (each for each in linted(folder) if each.level == "breaks")
     assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
@@ -398,6 +399,12 @@ def test_global_values_come_from_the_chart_around_it(tmp_path: Path) -> None:
     assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
     (folder / "templates" / "a.yaml").write_text(text.replace("global", "own"))
     assert about(linted(folder), "helm-template")
+
+
+@pytest.mark.helm
+def test_a_list_needs_no_name(tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMapList\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]\n"
+    assert about(linted(written(tmp_path / "chart", {"templates/a.yaml": text})), "helm-lint") == []
 
 
 @pytest.mark.helm
