@@ -61,7 +61,8 @@ def type_definitions(kubernetes: str) -> dict[str, Any]:
 def whole_groups(kubernetes: str) -> frozenset[str]:
     """Return the API groups of which every kind has a schema; Kubernetes' core group is the empty text."""
     return kubernetes_groups(kubernetes).union(
-        *(pack.get("whole", ()) for pack in read_table("schemas.yaml")["schemas"])
+        ("extensions",),  # Kubernetes' first group of new kinds, which serves none since 1.22
+        *(pack.get("whole", ()) for pack in read_table("schemas.yaml")["schemas"]),
     )
 
 

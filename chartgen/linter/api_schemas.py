@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.data.api_schemas import kind_schema, kubernetes_groups, whole_groups
+from chartgen.data.api_schemas import kind_schema, kubernetes_groups, kubernetes_versions, whole_groups
 from chartgen.findings import PartProblem
 from chartgen.helm.yaml import type_name
 from chartgen.kube.manifest_walk import Object, is_template, metadata, pods
@@ -18,8 +18,6 @@ from chartgen.kube.run_kinds import run_kind
 from chartgen.kube.validation import full_name, spelled
 
 _METADATA = {"$ref": full_name("pkg.apis.meta.v1.ObjectMeta")}
-# Of a StatefulSet: older schemas require it, newer ones do not, and no API server ever did (pkg/apis/apps/validation).
-_NOT_ASKED = "lacks the field serviceName"
 _POD = {"$ref": full_name("core.v1.PodSpec")}
 
 
@@ -35,10 +33,20 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[PartPro
     is_custom = _group(thing) not in kubernetes_groups(kubernetes)
     # the API server sets the status of its own kinds, whatever a manifest has there, such as `status: {}`
     given = thing if is_custom else {key: part for key, part in thing.items() if key != "status"}
-    faults = [each for each in _faults(given, found, kubernetes, is_custom=is_custom) if each.message != _NOT_ASKED]
+    faults = list(_faults(given, found, kubernetes, is_custom=is_custom))
+    newest = kubernetes_versions()[-1]
+    later, _ = kind_schema(name, newest)
+    if later and kubernetes != newest and any(_is_lack(each) for each in faults):
+        # older schemas require fields that no API server ever did (defaults.go of its kind); newer schemas dropped them
+        asked = {(each.at, each.message) for each in _faults(given, later, newest, is_custom=is_custom)}
+        faults = [each for each in faults if not _is_lack(each) or (each.at, each.message) in asked]
     # the type of a part comes before its limits
     for fault in {fault.at: fault for fault in reversed(faults)}.values():
         yield PartProblem(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)
+
+
+def _is_lack(fault: PartProblem) -> bool:
+    return fault.message.startswith("lacks the field")
 
 
 def _faults(thing: Object, schema: dict[str, Any], kubernetes: str, *, is_custom: bool) -> Iterator[PartProblem]:

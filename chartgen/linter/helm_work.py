@@ -75,7 +75,8 @@ class HelmWork:
     def linted(self) -> Iterator[Finding]:
         """Return the findings of `helm lint`, except those that a missing dependency or value explains.
 
-        Where `required` refuses a value, `helm lint` renders on with an empty one.
+        Where `required` refuses a value, `helm lint` renders on with an empty one. It also asks for the names of lists,
+        such as a RoleList, which have none; `names-are-set` looks for those of objects.
         """
         for preset, _, lint, running, _ in self.started:
             found = [] if lint is None or self._is_replaced(preset) else lint.result()
@@ -84,6 +85,7 @@ class HelmWork:
                 each
                 for each in found
                 if not needs_missing(each.problem.message, self.missing)
+                and 'naming requirements: "":' not in each.problem.message
                 and not (asks and str(each.problem.path).startswith("templates/"))
             )
 

@@ -10,7 +10,7 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import UNFINISHED, Finding, PartProblem, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
-from chartgen.kube.manifest_walk import metadata, title
+from chartgen.kube.manifest_walk import LINT_RELEASE, metadata, title
 from chartgen.linter.policy import CALLERS_REASON, STRANGERS_REASON, Reasons
 from chartgen.linter.render import Rendering, with_preset
 from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE
@@ -26,8 +26,9 @@ class Inspection:
 
     steps = tuple(dict.fromkeys(rule.step for rule in RULES if rule.step != "release size"))
 
-    def __init__(self, chart: Chart, reasons: Reasons) -> None:
+    def __init__(self, chart: Chart, reasons: Reasons, missing: Sequence[str] = ()) -> None:
         self.chart, self.reasons = chart, reasons
+        self.left_out = [f" {LINT_RELEASE}-{name}" for name in missing]  # what missing dependencies would make
         self.bounded = "kubeVersion:" in chart.files.get("Chart.yaml", "")
         self.releases: list[_Release] = []
 
@@ -96,6 +97,8 @@ class Inspection:
     def _apply(self, rule: Rule, release: _Release) -> Iterator[tuple[tuple[object, ...], Finding]]:
         for name, manifest, complaint in _complaints(rule, release):
             if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
+                continue
+            if any(name in complaint.message for name in self.left_out):
                 continue
             if complaint.quote and any(complaint.quote in text for text in self.chart.files.values()):
                 continue

@@ -64,14 +64,18 @@ def names_are_set(thing: Object) -> Iterator[PartProblem]:
     """Every name or path that Kubernetes requires is set; a JobSet with `name: ""` is accepted but never creates pods.
 
     Null or missing fields are left to the schemas. Of several empty items the first is reported: they have one cause.
+    OpenShift's triggers fill an empty image.
     """
+    triggers = [each.get("type") for _, each in items(thing.get("spec") or {}, "triggers")]
+    notes = metadata(thing).get("annotations") or {}
+    filled = "image" if "ImageChange" in triggers or "image.openshift.io/triggers" in notes else None
     if _blank(metadata(thing).get("name")) and "generateName" not in metadata(thing):
         yield PartProblem("has an empty name", _FILL, ("metadata", "name"))
     for pod in pods(thing):
         reported: list[Keys] = []
         for at, node in maps(pod.spec, pod.at):
             for complaint in _empty_fields(at, node):
-                if not any(complaint.at[: len(item)] == item for item in reported):
+                if complaint.at[-1] != filled and not any(complaint.at[: len(item)] == item for item in reported):
                     reported.append(complaint.at[:-1])
                     yield complaint
 

@@ -37,7 +37,9 @@ def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
     slips count.
     """
     found = list(_references(things))
-    by_name = {(str(each.get("kind")), str(metadata(each).get("name"))): each for each in things}
+    # hooks, such as those of a test, do not hide objects of the same name
+    ordered = sorted(things, key=lambda each: "helm.sh/hook" not in (metadata(each).get("annotations") or {}))
+    by_name = {(str(each.get("kind")), str(metadata(each).get("name"))): each for each in ordered}
     release = _Texts(things, found)
     for number, reference in found:
         named = by_name.get((reference.kind, reference.name))

@@ -22,10 +22,10 @@ from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE
 
 # Release and namespace in findings, whatever names the templates saw.
 NAMES = (LINT_RELEASE, LINT_NAMESPACE)
-# Helm's messages when a chart's own `fail`, `required` or schema rejects values; then where a chart without
-# values.yaml reads one.
-_ASKS = ("execution error at (", "meet the specifications of the schema")
-_ASKS_FOR_ALL = (*_ASKS, "nil pointer evaluating")
+# Helm's messages when a chart's own `fail`, `required` or schema rejects values, or when it lacks global values, which
+# the chart around it gives; then where a chart without values.yaml reads one.
+_ASKS = ("execution error at (", "meet the specifications of the schema", " at <.Values.global.")
+_ASKS_FOR_ALL = (*_ASKS, "nil pointer evaluating", "got interface {}")
 _HELM_LINE = re.compile(r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)", re.DOTALL)
 _OLD = " is deprecated in v"
 _SET = re.compile("(?<=is missing these dependencies: ).+")  # Helm lists them in another order each time

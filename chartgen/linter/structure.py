@@ -126,8 +126,8 @@ def unique_ports(thing: Object) -> Iterator[PartProblem]:
 def annotations_are_json(thing: Object) -> Iterator[PartProblem]:
     """An annotation that resembles JSON is valid JSON: network and device plugins silently drop an invalid one."""
     for at, name, text in entries(thing, "annotations"):
-        # those of an alert are texts for people
-        if "etadata" in str(at[-3:-2]) and isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
+        # those of an alert are texts for people; paths of kubectl and templates of Go begin with {. and {{
+        if "etadata" in str(at[-3:-2]) and isinstance(text, str) and re.match(r"\s*(\[|{(?![{.]))", text):
             try:
                 json.loads(text)
             except ValueError:

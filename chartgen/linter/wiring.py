@@ -82,7 +82,8 @@ def probes_reach_a_port(things: Sequence[Object]) -> Iterator[Wired]:
     """A probe asks a port of its container: a named one is declared there, a number is anywhere in the release.
 
     A number needs no declaration (see above), so one counts only if another probe of the container asks a declared
-    port, and no other text of the release has the number.
+    port, no other text of the release has the number, and no expression of the template makes it: the program may open
+    such a port by its own default, and the template declare it with other values.
     """
     for index, thing in enumerate(things):
         for pod in (pod for pod in pods(thing) if is_template(thing, pod)):
@@ -103,7 +104,7 @@ def _closed(index: int, things: Sequence[Object], pod: Pod, container: Container
         others = port not in declared and any(other in declared for _, other in probed)
         if named or (isinstance(port, int) and others and not _times(things, port)):
             message = f"container {container.name} has no port {port}, which its {at[0]} asks"
-            yield Wired(index, PartProblem(message, at=(*container.at, *at)))
+            yield Wired(index, PartProblem(message, at=(*container.at, *at), is_satisfied=None if named else bool))
 
 
 def _times(node: object, number: int) -> int:

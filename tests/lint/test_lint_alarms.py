@@ -75,6 +75,15 @@ CASES = {
         "8081",
         "metrics",
     ),
+    "probes-reach-a-port": Case(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: probed}\nspec:\n  containers:\n"
+        "  - name: one\n    image: 'example.com/main:v1'\n    ports:\n    - containerPort: 8080\n"
+        "    {{- if .Values.metrics }}\n    - containerPort: {{ add 9000 9 }}\n    {{- end }}\n"
+        "    livenessProbe: {tcpSocket: {port: 8080}}\n    readinessProbe:\n      tcpSocket:\n"
+        "        port: {{ add 9000 9 }}\n",
+        "        port: {{ add 9000 9 }}",
+        "        port: 9009",
+    ),
     "unique-ports": Case(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: proxied}\nspec:\n  containers:\n"
         "  - {name: one, image: 'example.com/main:v1', ports: [{name: http, containerPort: 8080}]}\n"
@@ -146,7 +155,8 @@ CASES = {
         "Vp9tQ2mZ@",
     ),
     "annotations-are-json": Case(
-        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: lag, annotations: {a: '[1]'}}\n"
+        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: lag\n  annotations:\n"
+        "    a: '[1]'\n    path: '{.data.key}'\n    text: '{{ `{{ with secret }}` }}'\n"
         "spec:\n  groups:\n  - name: a\n    rules:\n"
         "    - {alert: A, expr: up, annotations: {s: '{{ `{{ $labels.job }}` }} is late'}}\n",
         "'[1]'",
@@ -313,6 +323,16 @@ def test_a_missing_subchart_is_one_finding_and_the_rest_is_checked(tmp_path: Pat
 
 
 @pytest.mark.helm
+def test_what_a_missing_subchart_makes_is_not_missed(tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Release.Name }}-own'}\n---\n" + JOB.rstrip()
+    text += "\n      volumes: [{name: a, secret: {secretName: '{{ .Release.Name }}-database-keys'}}]\n"
+    folder = written(tmp_path / "chart", {"Chart.yaml": HEAD + NEEDS % "database", "templates/job.yaml": text})
+    assert about(linted(folder), "names-are-in-the-release") == []
+    (folder / "Chart.yaml").write_text(HEAD + NEEDS % "cache")
+    assert about(linted(folder), "names-are-in-the-release")
+
+
+@pytest.mark.helm
 def test_a_missing_library_is_one_finding_and_leaves_the_question_open(tmp_path: Path) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ %s }}}\n"
     uses = {"a": 'include "common.name" .', "b": 'index .Subcharts "common" "Release" "Name"'}
@@ -361,13 +381,30 @@ def test_a_chart_that_asks_for_values_is_not_blamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
-def test_a_chart_without_defaults_asks_for_values(tmp_path: Path) -> None:
-    folder = written(tmp_path / "chart", {"templates/a.yaml": "a: {{ .Values.site.zone }}\n"})
+@pytest.mark.parametrize("part", [".Values.site.zone", '"a" | replace "a" .Values.zone'])
+def test_a_chart_without_defaults_asks_for_values(tmp_path: Path, part: str) -> None:
+    folder = written(tmp_path / "chart", {"templates/a.yaml": f"a: {{{{ {part} }}}}\n"})
     (folder / "values.yaml").unlink()
     (finding,) = (each for each in linted(folder) if each.level == "breaks")
     assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
     (finding,) = about(linted(folder, one="site: {}", two="other: 1"), "helm-template")
     assert "two" in finding.problem.message
+
+
+@pytest.mark.helm
+def test_global_values_come_from_the_chart_around_it(tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: {{ .Values.global.site.zone | quote }}}\n"
+    folder = written(tmp_path / "chart", {"templates/a.yaml": text, "values.yaml": ""})
+    (finding,) = (each for each in linted(folder) if each.level == "breaks")
+    assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
+    (folder / "templates" / "a.yaml").write_text(text.replace("global", "own"))
+    assert about(linted(folder), "helm-template")
+
+
+@pytest.mark.helm
+def test_a_list_needs_no_name(tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMapList\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]\n"
+    assert about(linted(written(tmp_path / "chart", {"templates/a.yaml": text})), "helm-lint") == []
 
 
 @pytest.mark.helm

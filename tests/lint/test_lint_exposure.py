@@ -191,6 +191,15 @@ def test_empty_name_is_found_once_for_each_item(case: str) -> None:
     assert complaint.at[-1] == field
 
 
+def test_a_trigger_fills_an_image() -> None:
+    spec = {"template": {"spec": {"containers": [{"name": "a", "image": " "}]}}}
+    thing: dict[str, Any] = {"kind": "DeploymentConfig", "metadata": {"name": "a"}, "spec": spec}
+    assert list(names_are_set(thing))
+    assert not list(names_are_set({**thing, "spec": {**spec, "triggers": [{"type": "ImageChange"}]}}))
+    notes = {"name": "a", "annotations": {"image.openshift.io/triggers": "[]"}}
+    assert not list(names_are_set({**thing, "kind": "Deployment", "metadata": notes}))
+
+
 def test_optional_and_missing_names_are_sound() -> None:
     port = {"name": "a", "image": "b", "ports": [{"name": "", "containerPort": 1}], "env": [{"name": "A", "value": ""}]}
     spec = {"containers": [port], "volumes": [{"emptyDir": {}}], "serviceAccountName": ""}

@@ -127,10 +127,26 @@ def test_the_api_server_sets_the_status_of_its_own_kinds() -> None:
     thing = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "a"}, "status": {}}
     assert not any("status" in each for each in told(thing))
     assert any("spec" in each for each in told({**thing, "spec": {}}))
-    # old schemas ask for the name of a Service that no API server asked for
-    old = [fault.message for fault in objects_fit_their_schema({**thing, "spec": {}}, "1.29")]
-    assert old
-    assert not any("serviceName" in message for message in old)
+
+
+@pytest.mark.parametrize(
+    ("kind", "thing"),
+    [
+        ("apps/v1 StatefulSet", {"spec": {"selector": {}, "template": {}}}),
+        ("rbac.authorization.k8s.io/v1 ClusterRoleBinding", {"roleRef": {"kind": "ClusterRole", "name": "a"}}),
+        ("networking.k8s.io/v1 NetworkPolicy", {"spec": {}}),
+    ],
+)
+def test_an_old_schema_asks_for_what_no_api_server_asked_for(kind: str, thing: dict[str, Any]) -> None:
+    version, name = kind.split()
+    made = {"apiVersion": version, "kind": name, "metadata": {"name": "a"}, **thing}
+    assert list(objects_fit_their_schema(made, "1.29")) == []
+    assert list(objects_fit_their_schema({**made, next(iter(thing)): {"wrong": 1}}, "1.29"))
+
+
+def test_a_kind_that_the_newest_kubernetes_lacks_is_asked_for_its_fields() -> None:
+    old = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1beta3", "kind": "FlowSchema", "spec": {}}
+    assert [fault.message for fault in objects_fit_their_schema(old, "1.29")]
 
 
 def test_only_a_group_whose_kinds_are_all_known_serves_no_other() -> None:
@@ -140,7 +156,7 @@ def test_only_a_group_whose_kinds_are_all_known_serves_no_other() -> None:
         *("kubeflow.org", "ray.io", "monitoring.coreos.com", "networking.gke.io", "k8s.cni.cncf.io"),
         *("resource.nvidia.com", "config.volcano.sh", "shard.volcano.sh"),
     }
-    for version in (*groups, "apps/v1", "example.com/v1"):
+    for version in (*groups, "apps/v1", "extensions/v1beta1", "example.com/v1"):
         other = {"apiVersion": version, "kind": "Widget"}
         served = list(kinds_are_served(other, "1.37"))
         assert bool(served) is (version.partition("/")[0] in whole), version

@@ -73,6 +73,17 @@ def test_a_service_in_kube_system_may_have_pods_of_kubernetes_itself() -> None:
     assert reported({"app": "kube-dns"}, namespace="mine")
 
 
+def test_the_object_of_a_test_does_not_hide_that_of_the_release() -> None:
+    env: Any = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "lint-a", "key": "main"}}}]
+    spec = {"containers": [{"name": "main", "image": "r/a:1", "env": env}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    held: Any = {"kind": "ConfigMap", "metadata": {"name": "lint-a"}, "data": {"main": "a"}}
+    hook = {**held, "metadata": {"name": "lint-a", "annotations": {"helm.sh/hook": "test"}}, "data": {"run.sh": "a"}}
+    assert not list(names_are_in_the_release([held, pod, hook]))
+    assert not list(names_are_in_the_release([hook, held, pod]))
+    assert list(names_are_in_the_release([pod, hook]))
+
+
 def test_what_a_role_may_write_is_made_as_the_release_runs() -> None:
     def named(kind: str, name: str, key: str, *rules: dict[str, list[str]]) -> bool:
         env: Any = [{"name": "A", "valueFrom": {f"{kind[0].lower()}{kind[1:]}KeyRef": {"name": name, "key": key}}}]
