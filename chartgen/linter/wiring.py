@@ -82,8 +82,8 @@ def probes_reach_a_port(things: Sequence[Object]) -> Iterator[Wired]:
     """A probe asks a port of its container: a named one is declared there, a number is anywhere in the release.
 
     A number needs no declaration (see above), so one counts only if another probe of the container asks a declared
-    port, no other text of the release has the number, and no expression of the template makes it: the program may open
-    such a port by its own default, and the template declare it with other values.
+    port, no other text of the release has the number, and no expression of the template makes it, which may declare it
+    with other values.
     """
     for index, thing in enumerate(things):
         for pod in (pod for pod in pods(thing) if is_template(thing, pod)):
