@@ -13,11 +13,11 @@ from contextlib import ExitStack
 import manifests
 import pytest
 from answers import answer
-from kubelet import pod_names, serve_machine
+from kubelet import pod_names
 from process_helpers import running
 from userlib import chartgen
 
-from chartgen.kube import wait_for
+from chartgen.kube import NODE, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.processes import listens
@@ -52,10 +52,11 @@ def pods(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     run = manifests.jobset("shell", 2, pool="shell")
     with (folder / "kwok.log").open("w") as log, running(argv, stderr=log):
         wait_for(lambda: listens(port), what="that kwok serves", timeout=180)
-        for name in names:
-            serve_machine(plane.cluster, name, port)
         plane.cluster.apply([run])
         assert wait_for_verdict(plane.cluster, "shell", timeout=180).ok
+        for name in names:  # the other kwok has initialized them
+            status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
+            plane.cluster.patch(NODE, name, {"status": status}, subresource="status")
         yield pod_names(plane.cluster, "shell")
         plane.cluster.delete_object(run, namespace="default", foreground=True)
     delete_machines(plane.cluster, names)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -104,6 +106,12 @@ class Kubelet:
             allow_reuse_address = True
             daemon_threads = True
             block_on_close = False
+            checked = 0.0
+
+            def service_actions(self) -> None:
+                if time.monotonic() > self.checked + 1:
+                    self.checked = time.monotonic()
+                    kubelet._serve_machines()
 
         self._server = Server(("127.0.0.1", self._port), Handler)
         self._port = self._server.server_address[1]
@@ -112,8 +120,18 @@ class Kubelet:
         context.load_cert_chain(certificates / "apiserver.crt", certificates / "apiserver.key")
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        get = partial(self._plane.cluster.get, NODE)
+        for machine in self._machines:  # kwok writes a port of its own when it initializes one
+            wait_for(lambda: (get(machine) or {})["status"].get("phase") == "Running", what="kwok", timeout=180)  # noqa: B023
+        self._serve_machines()
+
+    def _serve_machines(self) -> None:
+        """Let the API server ask here; on a loaded machine, kwok initializes one twice."""
+        status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}}}
         for machine in self._machines:
-            serve_machine(self._plane.cluster, machine, self._port)
+            node = self._plane.cluster.get(NODE, machine)
+            if node and node["status"].get("daemonEndpoints") != status["daemonEndpoints"]:
+                self._plane.cluster.patch(NODE, machine, {"status": status}, subresource="status")
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         url = urlsplit(request.path)
@@ -172,13 +190,6 @@ def kubelet_of(plane: ControlPlane, machines: list[str]) -> Iterator[Kubelet]:
         yield kubelet
     finally:
         kubelet.close()
-
-
-def serve_machine(cluster: Cluster, machine: str, port: int) -> None:
-    """Let the API server ask at a port of this host for a machine's kubelet, once kwok has written its own there."""
-    wait_for(lambda: (cluster.get(NODE, machine) or {})["status"].get("phase") == "Running", what="kwok", timeout=180)
-    status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
-    cluster.patch(NODE, machine, {"status": status}, subresource="status")
 
 
 def end_container(
