@@ -83,7 +83,7 @@ class Library:
             hint = "use at most 53 lower-case letters, digits and '-'"
             raise ChartgenError(Problem(f"{name!r} cannot be the name of a {kind}", found[-1], hint=hint))
         if not self.is_builtin(found[-1]):
-            _refuse_links_out(found[-1], found[-1].parent.parent)
+            refuse_links_out(found[-1], found[-1].parent.parent)
         return found[-1]
 
     def replacements(self) -> list[tuple[str, str, Path, Path]]:
@@ -199,7 +199,7 @@ def _names(roots: Sequence[Path], kind: str) -> list[str]:
     return sorted(name for name in names if not name.startswith("."))
 
 
-def _refuse_links_out(path: Path, root: Path) -> None:
+def refuse_links_out(path: Path, root: Path) -> None:
     """Reject links that lead out of a folder of definitions: their targets would be copied into a chart."""
     real = Path(os.path.realpath(root))
     inner = [Path(folder, name) for folder, folders, names in os.walk(path) for name in (*folders, *names)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen.composer.extension import lineage
-from chartgen.composer.library import BUILTIN, Library
+from chartgen.composer.library import BUILTIN, Library, refuse_links_out
 from chartgen.errors import Problem, UsageError
 from chartgen.helm.values import load_values
 from chartgen.helm.yaml import dotted, load_file, require_map
@@ -134,10 +134,13 @@ def overlays(name: str, library: Library) -> list[str]:
 
 
 def site_example(target: str, library: Library) -> Path | None:
-    """Return the example of a target's site file, or of its parent, if a folder contains one."""
+    """Return the example of a target's site file, or of its parent, if a folder contains one; refuse a link out."""
     names = [f"{_SITE}{name}.example.yaml" for name in _known_lineage(target, library)]
     examples = (folder / name for name in names for folder in reversed(_folders(library)))
-    return next((example for example in examples if example.is_file()), None)
+    example = next((each for each in examples if each.is_file()), None)
+    if example:
+        refuse_links_out(example, example.parent)
+    return example
 
 
 def preset_summary(preset: Path) -> str:

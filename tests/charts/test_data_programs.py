@@ -471,6 +471,8 @@ def test_programs_write_through_no_link_that_others_left(machine: Machine, tmp_p
     (data.parent / ".preprocess").symlink_to(outside)
     (machine.folder / "data/gpt2").mkdir()
     (machine.folder / "data/gpt2/my-gpt2.part_text_document.bin").symlink_to(outside / "file")
+    (machine.folder / "data/gpt2/my-gpt2_text_document.idx").symlink_to(outside)
+    (data.parent / "train.npy").symlink_to(outside)
     assert gov_report(machine)[0] == preprocess(machine)[0] == 0
     assert list(outside.iterdir()) == []
 
@@ -578,19 +580,22 @@ def test_what_an_attempt_left_behind_is_removed(pile: Pile) -> None:
 
 @pytest.mark.threat(6)
 @pytest.mark.parametrize("link", [".jsonl.zst.part", ".jsonl.part", ".part_text_document.bin"])
-@pytest.mark.parametrize("pipe", [False, True])
-def test_what_others_left_where_a_file_is_written_goes(link: str, pipe: bool, pile: Pile, tmp_path: Path) -> None:
-    path = pile.machine.folder / f"data/pile/my-gpt3_00{link}"
+@pytest.mark.parametrize("kind", ["pipe", "file", "folder"])
+def test_what_others_left_where_a_file_is_written_goes(link: str, kind: str, pile: Pile, tmp_path: Path) -> None:
+    path = pile.machine.folder / f"data/pile/my-gpt3_00{'_text_document.idx' if kind == 'folder' else link}"
     path.parent.mkdir(parents=True)
     other = tmp_path / "other"
-    other.touch()
-    if pipe:
+    if kind == "folder":
+        other.mkdir()
+    else:
+        other.touch()
+    if kind == "pipe":
         os.mkfifo(path)
     else:
         path.symlink_to(other)
     code, log = pile.prepare(1)
     assert code == 0, log
-    assert other.read_bytes() == b""
+    assert not (list(other.iterdir()) if kind == "folder" else other.read_bytes())
     assert (path.parent / "my-gpt3_00_text_document.bin").read_text() == "text 00"
 
 

@@ -90,6 +90,24 @@ def test_a_built_chart_has_the_launchers_of_the_parent_s_presets(ours: Path) -> 
     assert built == theirs - {"_pile-dataprep.tpl"}
 
 
+@pytest.mark.threat(23)
+@pytest.mark.parametrize(("content", "said"), [(None, "is a link out of"), (b"a: \xff", "UTF-8")])
+def test_init_refuses_an_example_that_is_no_text_of_the_folder(
+    content: bytes | None, said: str, ours: Path, tmp_path: Path
+) -> None:
+    example = ours / "values/site.ours.example.yaml"
+    example.parent.mkdir(exist_ok=True)
+    if content is None:
+        (tmp_path / "secret").write_text("token: 1")
+        example.symlink_to(tmp_path / "secret")
+    else:
+        example.write_bytes(content)
+    ran = chartgen("init", "ours", "--path", str(ours), "--no-ask", "--to", str(tmp_path / "site.yaml"))
+    assert ran.exit_code != 0
+    assert said in ran.stderr
+    assert not (tmp_path / "site.yaml").exists()
+
+
 def test_init_writes_the_example_of_the_parent(ours: Path) -> None:
     assert chartgen("init", "ours", "--path", ours, "--to", ours / "site.yaml", "--no-ask").exit_code == 0
     assert "$schema=charts/ours/values.schema.json" in (ours / "site.yaml").read_text()

@@ -54,6 +54,13 @@ def test_files_that_cannot_be_read_to_their_end_hide_no_others(tmp_path: Path) -
     assert {line.partition(":")[0] for line in found.examined} == {"a.log.gz", "b.log.gz", "z.log"}
 
 
+@pytest.mark.threat(9)
+def test_lines_of_black_boxes_are_read_in_linear_time(tmp_path: Path) -> None:
+    line = "blackbox: 2026-11-27T10:00:00Z machine 0 ended with exit code 69 in pod p-0"
+    (tmp_path / "a.log").write_text(f"{line}\n" * 5000)
+    assert len(read_file(tmp_path / "a.log").clues) == 1000
+
+
 @pytest.mark.threat(23)
 def test_a_link_out_of_a_folder_of_logs_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(OUT_OF_MEMORY)

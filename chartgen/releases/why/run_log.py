@@ -183,6 +183,7 @@ class _LogReading:
         self._steps = 0
         self._labels = self._before = 0
         self._when: float | None = None
+        self._boxed: float | None = None  # when the black box was written
         self._year = datetime.now(timezone.utc).year
         self._report: dict[str, str] | None = None
         self._frames: list[str] | None = None
@@ -197,9 +198,9 @@ class _LogReading:
         if self._stack(rank, text, place):
             return
         if box := _BOX.match(text):
-            when = _seconds(box[1], self._year)
-            self.log.clues = [each if each.when else replace(each, when=when) for each in self.log.clues]
-            self.log.clues += ending(self.log, int(box[2]), text, when)
+            self._boxed = _seconds(box[1], self._year)
+            if len(self.log.clues) < _MOST_CLUES:
+                self.log.clues += ending(self.log, int(box[2]), text, self._boxed)
             return
         self._reported(text, place)
         self._collective(rank, text, place)
@@ -211,7 +212,10 @@ class _LogReading:
 
     def finish(self) -> RunLog:
         self._end_report()
-        self.log.clues = [replace(each, machine=each.machine or self.log.machine) for each in self.log.clues]
+        self.log.clues = [
+            replace(each, machine=each.machine or self.log.machine, when=each.when or self._boxed)
+            for each in self.log.clues
+        ]
         return self.log
 
     def _unprefixed(self, line: str) -> tuple[int | None, str]:

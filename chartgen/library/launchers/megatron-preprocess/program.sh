@@ -18,5 +18,5 @@ for kind in bin idx; do
     exit 1
   fi
 done
-for kind in bin idx; do mv "$name.part_text_document.$kind" "$result.$kind"; done
+for kind in bin idx; do mv --no-target-directory "$name.part_text_document.$kind" "$result.$kind"; done
 echo "chartgen: wrote $result"

@@ -24,7 +24,7 @@ for split in train validation; do
     echo "chartgen: the converter wrote no $split.npy" >&2
     exit 1
   fi
-  mv "$work/$split.npy" "$directory/$split.npy"
+  mv --no-target-directory "$work/$split.npy" "$directory/$split.npy"
   echo "chartgen: wrote $directory/$split.npy"
 done
 rm -r "$work"

@@ -46,17 +46,17 @@ prepare() {
     if [[ ! -s $packed ]]; then
       log "fetching $DATA_SOURCE$1.jsonl.zst"
       fetch "$DATA_SOURCE$1.jsonl.zst" "$packed.part"
-      mv "$packed.part" "$packed"
+      mv --no-target-directory "$packed.part" "$packed"
     fi
     log "unpacking $packed"
     unpack "$packed" >"$text.part"
-    mv "$text.part" "$text"
+    mv --no-target-directory "$text.part" "$text"
   fi
   log "tokenizing $text"
   python3 -u "${tool[@]}" --input "$text" --output-prefix "$part" --workers "$processes"
   for suffix in _text_document.bin _text_document.idx; do
     [[ -s $part$suffix ]] || { log "the tool wrote no $2$suffix" >&2 && exit 1; }
-    mv "$part$suffix" "$2$suffix"
+    mv --no-target-directory "$part$suffix" "$2$suffix"
   done
   rm -f "$packed" "$text"
   log "wrote $2"
