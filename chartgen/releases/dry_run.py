@@ -76,6 +76,10 @@ def _refusals(cluster: Cluster, item: Object, state: State) -> list[Problem]:
             return [Problem(f"{name} exists already and {whose}", hint="choose another release name, or remove it")]
         if live is not None and "deletionTimestamp" in live["metadata"]:
             return []  # removed before Helm acts
+        # anybody can annotate an object as the release's, and Helm adds the chart's files to those that it has
+        if item.get("immutable") and live and (more := _keys(live) - _keys(item)):
+            message = f"{name} exists already with what the chart does not have: {', '.join(sorted(more))}"
+            return [Problem(message, hint="somebody else made it: remove it")]
         # Helm applies a release as it did before; new releases server-side.
         server_side = live is None or state.base is None or state.base.server_side
         cluster.apply([item], namespace=state.namespace, dry_run=True, manager=_HELM if server_side else "")
@@ -86,6 +90,10 @@ def _refusals(cluster: Cluster, item: Object, state: State) -> list[Problem]:
         hint = "leave `suspend` out: Kueue owns it, and writing it evicts the run"
         return [Problem(f"{name} writes `suspend` and asks for a queue", hint=hint)]
     return []
+
+
+def _keys(item: Object) -> set[str]:
+    return {*(item.get("data") or {}), *(item.get("binaryData") or {})}
 
 
 def _problem(name: str, error: ClusterError) -> Problem:

@@ -221,6 +221,9 @@ def _decoded(item: Object) -> RevisionRecord:
         raise ValueError("it has more values than any chart")
     kept: dict[str, Any] = json.loads(text)
     info, chart = kept["info"], {key: kept["chart"].get(key) for key in _CHART}
+    for key in (*kept, *info):
+        if key != key.casefold():  # Helm reads it as the one in small letters, and takes the last
+            raise ValueError(f"it has {key!r}, which Helm spells in small letters")
     head = chart["metadata"]
     annotations = head.get("annotations") or {}
     record = RevisionRecord(

@@ -177,6 +177,20 @@ def test_name_that_others_have_taken(here: Site) -> None:
     assert found["data"] == {"of": "somebody"}
 
 
+@pytest.mark.threat(4)
+def test_files_that_somebody_left_for_the_run_are_refused(here: Site) -> None:
+    """Whoever may make ConfigMaps can annotate one as the release's: Helm adds the chart's files to its own."""
+    owner = {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": here.namespace}
+    labels = {"app.kubernetes.io/managed-by": "Helm"}
+    metadata = {"name": "files", "namespace": here.namespace, "annotations": owner, "labels": labels}
+    taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"json.py": "exit()"}}
+    here.cluster.apply([taken])
+    own = {**taken, "metadata": {"name": "files"}, "immutable": True, "data": {"start.sh": "exec train"}}
+    with pytest.raises(ChartgenError, match=r"^ConfigMap files exists already with .*: json.py; somebody else made it"):
+        here.roll("install", run_chart(manifests.jobset("x", 2), extra=own))
+    assert here.left() == ["ConfigMap files"]
+
+
 def test_field_that_another_manager_holds(here: Site) -> None:
     here.roll("install", small(), {"run": {"steps": 1}, "note": "ours"})
     (run,) = here.runs()

@@ -41,7 +41,7 @@ ONE_BY_ONE = {
 CORE = {"api/v1": {"resources": [{"kind": "Pod", "name": "pods", "namespaced": True}]}}
 
 
-@pytest.mark.parametrize(("answers", "requests"), [(WHOLE, 2), (ONE_BY_ONE, 5)])
+@pytest.mark.parametrize(("answers", "requests"), [(WHOLE, 1), (ONE_BY_ONE, 4)])
 def test_the_server_is_asked_for_all_groups_at_once(answers: dict[str, Any], requests: int, tmp_path: Path) -> None:
     texts = VERSION | {path: json.dumps(answer).encode() for path, answer in (answers | CORE).items()}
     asked: list[str] = []

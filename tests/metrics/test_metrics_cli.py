@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -80,6 +81,26 @@ def test_json_has_all_of_it_in_full_precision() -> None:
     assert data["facts"]["batch"] == 256
     assert data["window"] == {"first": 7, "last": 30, "lines": 24, "warmUp": 6}
     assert (data["cost"], data["baseline"], data["notices"]) == (None, None, [])
+
+
+@pytest.mark.threat(15)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"facts": None},
+        {"notices": [7]},
+        {"tokensPerSecondPerGpu": "x"},
+        {"tokensPerSecondPerGpu": math.nan},
+    ],
+    ids=str,
+)
+def test_a_baseline_that_is_no_output_of_metrics_is_one_line(change: dict[str, object], folder: Path) -> None:
+    data = json.loads(metrics("run.log", *MODEL, "--output", "json").stdout)
+    (folder / "odd.json").write_text(json.dumps({**data, **change}))
+    ran = metrics("run.log", *MODEL, "--baseline", "odd.json", "--fail-below", "5")
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert ran.stderr.count("\n") == 1
+    assert "odd.json" in ran.stderr
 
 
 def test_json_stays_json_with_numbers_that_are_none(folder: Path) -> None:

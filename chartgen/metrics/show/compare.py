@@ -63,7 +63,12 @@ def compare_runs(figures: RunFigures, baseline: str, wanted: Wanted, log: Log) -
     earlier = read_out(log, wanted._replace(run=int(number))) if of_log else _earlier(baseline, wanted)
     known = earlier if isinstance(earlier, RunFigures) else None
     theirs = as_dict(earlier) if isinstance(earlier, RunFigures) else earlier
-    return ComparedRun(baseline, _with_run(as_dict(figures), theirs, baseline), known)
+    try:
+        return ComparedRun(baseline, _with_run(as_dict(figures), theirs, baseline), known)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        if known:
+            raise
+        raise ChartgenError(Problem("is not what `chartgen metrics --output json` prints", baseline)) from None
 
 
 def _with_published(figures: RunFigures, model: str) -> Comparison:
@@ -147,11 +152,15 @@ def _percent(change: float) -> str:
     return f"{abs(change) * 100:.1f} % {'below' if change < 0 else 'above'}"
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
 def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any] | RunFigures:
     path = Path(baseline)
     if path.is_file() and path.suffix == ".json":
         try:
-            data = json.loads(read_text(path))
+            data = json.loads(read_text(path), parse_constant=_refuse_constant)
         except (ValueError, RecursionError, ChartgenError):
             data = None  # DLLogger's logs have the same file ending and may have any size
         if isinstance(data, dict) and data.get("schema") == f"chartgen/{NAME}":
