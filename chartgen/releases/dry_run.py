@@ -79,7 +79,7 @@ def _refusals(cluster: Cluster, item: Object, state: State) -> list[Problem]:
         # anybody can annotate an object as the release's, and Helm adds the chart's files to those that it has
         if item.get("immutable") and live and (more := _keys(live) - _keys(item)):
             message = f"{name} exists already with what the chart does not have: {', '.join(sorted(more))}"
-            return [Problem(message, hint="somebody else made it: remove it")]
+            return [Problem(message, hint="remove it: chartgen did not make it")]
         # Helm applies a release as it did before; new releases server-side.
         server_side = live is None or state.base is None or state.base.server_side
         cluster.apply([item], namespace=state.namespace, dry_run=True, manager=_HELM if server_side else "")

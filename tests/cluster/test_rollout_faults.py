@@ -186,7 +186,7 @@ def test_files_that_somebody_left_for_the_run_are_refused(here: Site) -> None:
     taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"json.py": "exit()"}}
     here.cluster.apply([taken])
     own = {**taken, "metadata": {"name": "files"}, "immutable": True, "data": {"start.sh": "exec train"}}
-    with pytest.raises(ChartgenError, match=r"^ConfigMap files exists already with .*: json.py; somebody else made it"):
+    with pytest.raises(ChartgenError, match=r"^ConfigMap files exists already with .*: json.py; remove it"):
         here.roll("install", run_chart(manifests.jobset("x", 2), extra=own))
     assert here.left() == ["ConfigMap files"]
 

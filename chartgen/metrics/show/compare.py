@@ -153,7 +153,7 @@ def _percent(change: float) -> str:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any] | RunFigures:

@@ -9,6 +9,7 @@ CHARTGEN_PRELUDE=$(mktemp)
 export CHARTGEN_PRELUDE
 
 # Ends this machine, where no start of its program could succeed.
+# shellcheck disable=SC2329
 refuse() {
   echo "chartgen: $1" | tee -a "$CHARTGEN_PRELUDE" >&2
   exit 78
