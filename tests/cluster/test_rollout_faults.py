@@ -177,7 +177,7 @@ def test_name_that_others_have_taken(here: Site) -> None:
     assert found["data"] == {"of": "somebody"}
 
 
-@pytest.mark.threat(4)
+@pytest.mark.threat(18)
 def test_files_that_somebody_left_for_the_run_are_refused(here: Site) -> None:
     """Whoever may make ConfigMaps can annotate one as the release's: Helm adds the chart's files to its own."""
     owner = {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": here.namespace}

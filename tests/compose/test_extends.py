@@ -90,7 +90,7 @@ def test_a_built_chart_has_the_launchers_of_the_parent_s_presets(ours: Path) -> 
     assert built == theirs - {"_pile-dataprep.tpl"}
 
 
-@pytest.mark.threat(23)
+@pytest.mark.threat(4)
 @pytest.mark.parametrize(("content", "said"), [(None, "is a link out of"), (b"a: \xff", "UTF-8")])
 def test_init_refuses_an_example_that_is_no_text_of_the_folder(
     content: bytes | None, said: str, ours: Path, tmp_path: Path

@@ -83,7 +83,7 @@ def test_json_has_all_of_it_in_full_precision() -> None:
     assert (data["cost"], data["baseline"], data["notices"]) == (None, None, [])
 
 
-@pytest.mark.threat(15)
+@pytest.mark.threat(14)
 @pytest.mark.parametrize(
     "change",
     [
