@@ -19,23 +19,37 @@ from chartgen.findings import NOT_OURS, REFUSED, TARGET_UNKNOWN, Finding, KeyPro
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values
-from chartgen.helm.yaml import load, require_map
+from chartgen.helm.yaml import Keys, dotted, load, require_map
 
 _LINE = re.compile(r"(?P<key>[A-Za-z][\w-]*(?:\.[\w-]+)*): (?P<message>.*?)(?:; (?P<hint>[^;]*))?")
 
 
 @rule("the policies of the user's folders", tasks=TASKS)
 def allowed_registries(job: Job) -> Iterator[KeyProblem]:
-    """The program's image comes from a registry that the policies allow, after a mirror has replaced it.
+    """The images of the values come from a registry that the policies allow, after a mirror has replaced them.
 
     Helm refuses the images that only templates know.
     """
     want = wanted(job.target.policies)
-    found = mirrored(job.image, tuple(want.get("images", {}).items()))
-    if job.image and "registries" in want and not any(begins(found, each) for each in want["registries"]):
-        names = ", ".join(policy.name for policy in job.target.policies if "registries" in policy.data)
-        message = f"{found} is of no registry that is allowed [policy {names}]"
-        yield KeyProblem(job.key("image"), message, f"use {' or '.join(want['registries'])}")
+    if "registries" not in want:
+        return
+    names = ", ".join(policy.name for policy in job.target.policies if "registries" in policy.data)
+    for at, image in _images(job):
+        found = mirrored(image, tuple(want.get("images", {}).items()))
+        if image and not any(begins(found, each) for each in want["registries"]):
+            message = f"{found} is of no registry that is allowed [policy {names}]"
+            yield KeyProblem(dotted(at), message, f"use {' or '.join(want['registries'])}", at=at)
+
+
+def _images(job: Job) -> Iterator[tuple[Keys, str]]:
+    """Yield the images of the program, and of the user's containers and volumes, each with its place."""
+    yield tuple(job.key("image").split(".")), job.image
+    for key in ("extraInitContainers", "extraContainers"):
+        for index, container in enumerate(job.values[key]):
+            yield (key, index, "image"), str(container.get("image", ""))
+    for index, volume in enumerate(job.values["extraVolumes"]):
+        if isinstance(source := volume.get("image"), dict):
+            yield ("extraVolumes", index, "image", "reference"), str(source.get("reference", ""))
 
 
 POLICY = rules_in(globals())

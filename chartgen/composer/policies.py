@@ -262,8 +262,14 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
         yield ("required", index), shared | lacking
     limits = policy.data.get("limits", {})
     if most := limits.get("machines"):
-        message = f"{{nodes}} is more than {counted(most, 'machine')}"
-        found = {"key": "nodes", "require": f"nodes <= {most}", "message": message, "hint": f"use {most} or fewer"}
+        used = "nodes + run.spares"
+        found = {
+            "key": "nodes",
+            "also": ["run.spares"],
+            "require": f"{used} <= {most}",
+            "message": f"{{{used}}} is more than {counted(most, 'machine')}",
+            "hint": f"use {most} or fewer, run.spares included",
+        }
         yield ("limits", "machines"), shared | found
     if hours := limits.get("hours"):
         most, key = int(hours * 3600), "run.deadlineSeconds"

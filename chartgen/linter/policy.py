@@ -138,12 +138,21 @@ def no_added_capabilities(thing: Object) -> Iterator[PartProblem]:
 
 def images_are_pinned(thing: Object) -> Iterator[PartProblem]:
     """Every image has a tag other than latest, or a digest."""
-    for container in all_containers(thing):
-        image = str(container.spec.get("image", ""))
+    for at, user, image in _images(thing):
         tag = image.rpartition("/")[2].partition(":")[2]
         if "@sha256:" not in image and tag in ("", "latest"):
-            message = f"container {container.name} runs {image!r} without a fixed tag"
-            yield PartProblem(message, at=(*container.at, "image"))
+            yield PartProblem(f"{user} {image!r} without a fixed tag", at=at)
+
+
+def _images(thing: Object) -> Iterator[tuple[Keys, str, str]]:
+    """Yield the images of containers and volumes: place, who uses it, and image."""
+    for container in all_containers(thing):
+        yield (*container.at, "image"), f"container {container.name} runs", str(container.spec.get("image", ""))
+    for pod in pods(thing):
+        for index, volume in items(pod.spec, "volumes"):
+            if isinstance(source := volume.get("image"), dict):
+                at = (*pod.at, "volumes", index, "image", "reference")
+                yield at, f"volume {volume.get('name')} has", str(source.get("reference", ""))
 
 
 def limits_are_set(thing: Object) -> Iterator[PartProblem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from functools import reduce
@@ -183,13 +184,93 @@ def test_plain_helm_refuses_what_the_policy_does(acme: Path) -> None:
         objects_of(chart, "nodes=65")
 
 
+def test_spares_count_as_machines_in_check_and_helm(acme: Path) -> None:
+    spares = ("nodes=60", "run.spares=5")
+    ran = chartgen("check", "gke-a3mega", "--path", acme, "--set", ",".join(spares), "--output", "json")
+    found = [each["message"] for each in findings(ran.stdout) if each["rule"] == "policy-acme"]
+    assert [each for each in found if each.startswith("nodes: 65 is more than 64 machines")]
+    chart = compose(load_target("gke-a3mega", open_library([acme])))
+    with pytest.raises(ChartgenError, match=r"nodes: 65 is more than 64 machines.* \[policy acme\]"):
+        objects_of(chart, *spares)
+    assert objects_of(chart, "nodes=60", "run.spares=4")
+
+
 def test_an_image_of_another_registry_is_refused_by_check_and_helm(acme: Path) -> None:
     image = ("launcher=nemo-1", "launchers.nemo-1.image=ghcr.io/acme/nemo:1")
-    ran = chartgen("check", "gke-a3mega", "--path", acme, "--set", ",".join(image), "--output", "json")
-    (found,) = (each for each in findings(ran.stdout) if each["rule"] == "allowed-registries")
-    assert found["message"].startswith("launchers.nemo-1.image: ")
+    more = [f"extra{kind}[0].name=a,extra{kind}[0].image" for kind in ("InitContainers", "Containers", "Volumes")]
+    sets = ",".join((*image, f"{more[0]}=docker.io/a:1", f"{more[1]}=a.io/a:1", f"{more[2]}.reference=a.io/b:1"))
+    ran = chartgen("check", "gke-a3mega", "--path", acme, "--set", sets, "--output", "json")
+    found = [each for each in findings(ran.stdout) if each["rule"] == "allowed-registries"]
+    places = {"launchers.nemo-1.image", "extraContainers[0].image", "extraVolumes[0].image.reference"}
+    assert {each["message"].partition(": ")[0] for each in found} == places
     with pytest.raises(ChartgenError, match=r"image ghcr\.io/acme/nemo:1 is of no registry"):
         objects_of(compose(load_target("gke-a3mega", open_library([acme]))), *image)
+
+
+@pytest.mark.parametrize(("name", "kind", "sets"), USUAL)
+def test_an_image_of_a_volume_is_replaced_or_refused(acme: Path, name: str, kind: str, sets: tuple[str, ...]) -> None:
+    chart = compose(load_target(name, open_library([acme])), kind)
+    volume = ("extraVolumes[0].name=tools", "extraVolumes[0].image.reference")
+    mount = ("extraVolumeMounts[0].name=tools", "extraVolumeMounts[0].mountPath=/opt/tools")
+    found = objects_of(chart, "nodes=2", volume[0], f"{volume[1]}=acme/tools:1", *mount, *sets)
+    volumes = [each for thing in found for pod in pods(thing) for each in pod.spec.get("volumes", ())]
+    images = {each["image"]["reference"] for each in volumes if "image" in each}
+    assert images == {"mirror.acme.example/hub/acme/tools:1"}
+    with pytest.raises(ChartgenError, match=r"image evil\.example/x:1 is of no registry"):
+        objects_of(chart, "nodes=2", volume[0], f"{volume[1]}=evil.example/x:1", *mount, *sets)
+
+
+def test_an_image_of_a_fragments_volume_is_refused(acme: Path) -> None:
+    pod = "spec:\n  volumes:\n    - name: tools\n      image: {reference: evil.example/x:1}\n"
+    write(acme, {"fragments/mine/fragment.yaml": "description: d\nsources: [us]\n", "fragments/mine/pod.yaml": pod})
+    target = with_fragments(load_target("gke-a3mega", open_library([acme])), ["mine"])
+    with pytest.raises(ChartgenError, match=r"image evil\.example/x:1 is of no registry"):
+        objects_of(compose(target))
+
+
+EMPTY = """\
+description: d
+labels: {acme.example/label: ""}
+annotations: {acme.example/note: "{{ .Values.acme.note }}"}
+values: {acme.note: {type: string, description: d, default: ""}}
+pod:
+  metadata: {labels: {acme.example/pod: ""}, annotations: {acme.example/pod: ""}}
+  spec: {nodeSelector: {acme.example/training: ""}, securityContext: {supplementalGroups: [], fsGroup: 0}}
+container: {securityContext: {capabilities: {drop: []}, runAsUser: 0, readOnlyRootFilesystem: false}}
+variables: {EMPTY: ""}
+"""
+
+
+@pytest.mark.parametrize(("name", "kind", "sets"), USUAL)
+def test_an_empty_text_of_a_policy_is_the_policys_too(
+    tmp_path: Path, name: str, kind: str, sets: tuple[str, ...]
+) -> None:
+    write(tmp_path, {"policies/acme.yaml": EMPTY})
+    container = {"runAsUser": 7, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    own = {
+        "podLabels": {"acme.example/label": "mine", "acme.example/pod": "mine", "mine": "mine"},
+        "podAnnotations": {"acme.example/note": "mine", "acme.example/pod": "mine", "mine": "mine"},
+        "nodeSelector": {"acme.example/training": "mine", "mine": "mine"},
+        "extraContainers": [{"name": "mine", "image": "a:1", "securityContext": container}],
+        "env": {"EMPTY": "mine"},
+    }
+    write(tmp_path, {"site.yaml": json.dumps(own)})
+    chart = compose(load_target(name, open_library([tmp_path])), kind)
+    values = load_values([tmp_path / "site.yaml"], set_values=["nodes=2", *sets])
+    found = [pod for thing in objects(render(chart, RELEASE, NAMESPACE, values.data)) for pod in maps(thing)]
+    templates = [node for _, node in found if "containers" in (node.get("spec") or ())]
+    assert any("mine" in pod["metadata"]["labels"] for pod in templates)
+    for pod in templates:
+        marks, spec = pod["metadata"], pod["spec"]
+        assert (marks["labels"]["acme.example/label"], marks["labels"]["acme.example/pod"]) == ("", "")
+        assert (marks["annotations"]["acme.example/note"], marks["annotations"]["acme.example/pod"]) == ("", "")
+        assert spec["nodeSelector"]["acme.example/training"] == ""
+        assert (spec["securityContext"]["supplementalGroups"], spec["securityContext"]["fsGroup"]) == ([], 0)
+        for each in [*spec.get("initContainers", ()), *spec["containers"]]:
+            context = each["securityContext"]
+            assert (context["capabilities"]["drop"], context["runAsUser"]) == ([], 0)
+            assert context["readOnlyRootFilesystem"] is False
+            assert [row["value"] for row in each["env"] if row["name"] == "EMPTY"] == [""]
 
 
 def test_a_mirror_replaces_whole_names_the_longest_first() -> None:

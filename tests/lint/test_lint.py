@@ -30,6 +30,7 @@ def about(findings: list[Finding], rule: str) -> list[str]:
 # Defects of a rule beyond the one of tests/data/lint/seeds.yaml.
 DEFECTS = [
     ("images-are-pinned", "example.com/installer:v1", "example.com:5000/installer", "without a fixed tag"),
+    ("images-are-pinned", "hostPath: {path: /plugin}", "image: {reference: example.com/tools}", "without a fixed tag"),
     (
         "quantities-are-text",
         'requests: {nvidia.com/gpu: "8", cpu: "4"}',

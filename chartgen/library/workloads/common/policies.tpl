@@ -29,9 +29,24 @@
 {{- $object := index . 1 }}
 {{- $metadata := $object.metadata | default dict }}
 {{- range $field := list "labels" "annotations" }}
-{{- with merge dict (get $policy $field) (get $metadata $field | default dict) }}{{ $_ := set $metadata $field . }}{{ end }}
+{{- $own := get $metadata $field | default dict }}
+{{- include "<%= chart %>.override" (list $own (get $policy $field)) }}
+{{- with $own }}{{ $_ := set $metadata $field . }}{{ end }}
 {{- end }}
 {{- $_ := set $object "metadata" $metadata }}
+{{- end }}
+
+{{/* Sets the keys of a map in another one, below too; sprig's merge takes "" and [] for absent. Takes (list own wanted). */}}
+{{- define "<%= chart %>.override" -}}
+{{- $own := index . 0 }}
+{{- range $key, $value := index . 1 }}
+{{- $known := get $own $key }}
+{{- if and (kindIs "map" $known) (kindIs "map" $value) }}
+{{- include "<%= chart %>.override" (list $known $value) }}
+{{- else if not (kindIs "invalid" $value) }}
+{{- $_ := set $own $key $value }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Changes the pods and images of a part of an object. Takes (list policy part). */}}
@@ -42,9 +57,13 @@
 {{- if and (kindIs "map" $part.spec) (kindIs "slice" ($part.spec | default dict).containers) }}
 {{- include "<%= chart %>.obeyingPod" (list $policy $part) }}
 {{- end }}
-{{- if and $part.image (kindIs "string" $part.image) }}
-{{- $_ := set $part "image" (include "<%= chart %>.mirrored" (list $policy $part.image)) }}
-{{- end }}
+{{- /* A container's image is a text, a volume's a map. */}}
+{{- $volume := kindIs "map" $part.image }}
+{{- $holder := $volume | ternary $part.image $part }}
+{{- $key := $volume | ternary "reference" "image" }}
+{{- with get $holder $key }}{{ if kindIs "string" . }}
+{{- $_ := set $holder $key (include "<%= chart %>.mirrored" (list $policy .)) }}
+{{- end }}{{ end }}
 {{- end }}
 {{- if or (kindIs "map" $part) (kindIs "slice" $part) }}
 {{- range $part }}{{ include "<%= chart %>.obey" (list $policy .) }}{{ end }}
@@ -57,12 +76,11 @@
 {{- $pod := index . 1 }}
 {{- $want := $policy.pod.spec | default dict }}
 {{- $marks := $policy.pod.metadata | default dict }}
-{{- $labels := merge dict ($marks.labels | default dict) $policy.labels }}
-{{- $annotations := merge dict ($marks.annotations | default dict) $policy.annotations }}
-{{- include "<%= chart %>.marked" (list (dict "labels" $labels "annotations" $annotations) $pod) }}
-{{- $others := omit $want "nodeSelector" "tolerations" "affinity" "volumes" "initContainers" "containers" }}
-{{- $spec := mergeOverwrite $pod.spec (deepCopy $others) }}
-{{- with $want.nodeSelector }}{{ $_ := set $spec "nodeSelector" (merge dict . ($spec.nodeSelector | default dict)) }}{{ end }}
+{{- include "<%= chart %>.marked" (list $policy $pod) }}
+{{- include "<%= chart %>.marked" (list (dict "labels" $marks.labels "annotations" $marks.annotations) $pod) }}
+{{- $others := omit $want "tolerations" "affinity" "volumes" "initContainers" "containers" }}
+{{- $spec := $pod.spec }}
+{{- include "<%= chart %>.override" (list $spec (deepCopy $others)) }}
 {{- with $want.tolerations }}{{ $_ := set $spec "tolerations" (concat ($spec.tolerations | default list) . | uniq) }}{{ end }}
 {{- with $want.affinity }}
 {{- $_ := set $spec "affinity" (include "<%= chart %>.bothAffinities" (list ($spec.affinity | default dict) .) | fromYaml) }}
@@ -77,7 +95,6 @@
 {{- range concat ($spec.initContainers | default list) $spec.containers }}
 {{- include "<%= chart %>.obeyingContainer" (list $policy .) }}
 {{- end }}
-{{- $_ := set $pod "spec" $spec }}
 {{- end }}
 
 {{/* Adds the parts of every container. Takes (list policy container). */}}
@@ -88,7 +105,7 @@
 {{- $env := dict "own" $container.env "key" "name" "want" list "first" false }}
 {{- range $policy.variables }}
 {{- $given := hasKey . "value" | ternary (dict "value" (toString .value | replace "$" "$$")) (omit . "name") }}
-{{- $_ := set $env "want" (append $env.want (merge (dict "name" .name) $given)) }}
+{{- $_ := set $env "want" (append $env.want (set $given "name" .name)) }}
 {{- end }}
 {{- range $name, $joined := dict "env" $env "volumeMounts" (dict "own" $container.volumeMounts "want" $want.volumeMounts "key" "mountPath" "first" false) }}
 {{- if $joined.want }}
@@ -96,9 +113,7 @@
 {{- $_ := set $container $name $joined.items }}
 {{- end }}
 {{- end }}
-{{- with $want.securityContext }}
-{{- $_ := set $container "securityContext" (mergeOverwrite ($container.securityContext | default dict) (deepCopy .)) }}
-{{- end }}
+{{- include "<%= chart %>.override" (list $container (deepCopy (pick $want "securityContext"))) }}
 {{- end }}
 
 {{/* Sets `items` of a map: its lists `own` and `want`, of which `want` wins where `key` is the same. */}}
