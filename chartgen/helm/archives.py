@@ -23,7 +23,7 @@ _RECORD = re.compile(rb"([1-9]\d{0,6}) ([^=]+)=")
 _TWICE = "two programs read it differently: "
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     """A member of an archive."""
 
     name: str
@@ -46,7 +46,7 @@ class Member(NamedTuple):
         return self.kind in _LINKS
 
 
-def read_members(stream: BufferedIOBase) -> Iterator[Member]:
+def read_members(stream: BufferedIOBase) -> Iterator[ArchiveMember]:
     """Yield the members of an unpacked archive from front to end.
 
     Raises:
@@ -78,7 +78,7 @@ def read_members(stream: BufferedIOBase) -> Iterator[Member]:
             raise ValueError(f"{_TWICE}a folder or link in it has content")
         if kind == _REGULAR and _number(header[100:108]) & ~0o7777 == 0o40000:
             raise ValueError(f"{_TWICE}a file in it has the mode of a folder")
-        yield Member(name, kind, data)
+        yield ArchiveMember(name, kind, data)
 
 
 def path_in_chart(name: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm.archives import Member, path_in_chart, read_members
+from chartgen.helm.archives import ArchiveMember, path_in_chart, read_members
 from chartgen.helm.chart_folder import HELMIGNORE, LARGEST_CHART, MOST_FILES
 
 UNREADABLE = (zlib.error, OSError, EOFError, ValueError)
@@ -94,7 +94,7 @@ def _plain_files(stream: BufferedIOBase, name: str) -> Iterator[tuple[str, bytes
             yield path, member.data
 
 
-def _refuse(member: Member, size: int, count: int) -> None:
+def _refuse(member: ArchiveMember, size: int, count: int) -> None:
     if size > LARGEST_CHART or count > MOST_FILES:
         raise ValueError(f"the archive contains more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files")
     if member.is_link:
