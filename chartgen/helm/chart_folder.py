@@ -135,7 +135,7 @@ def read_folder(path: Path, *, links_out: bool = False) -> ChartFolder:
 
 def ignored_by(chart: Path, root: Path | None = None) -> Ignored:
     """Return the files that a chart's folder excludes; links must not leave `root`, a resolved folder, if given."""
-    file = chart / _HELMIGNORE
+    file = chart / HELMIGNORE
     return Ignored(_text(file.read_bytes()) or "" if file.is_file() and not file_fault(file, root) else "")
 
 
@@ -163,7 +163,7 @@ def _text(data: bytes) -> str | None:
 
 # `.helmignore` by the rules of helm/helm @ e9b85e4, pkg/ignore/rules.go: patterns of Go's filepath.Match; the first
 # match decides. They differ from .gitignore: a line with `!` ignores everything that it does not match.
-_HELMIGNORE = ".helmignore"
+HELMIGNORE = ".helmignore"
 # Helm's own addition: hidden files among the templates.
 _DEFAULTS = "templates/.?*"
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import gzip
 import re
-import tarfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from io import BufferedIOBase
+from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm.chart_folder import LARGEST_CHART, LARGEST_FILE, MOST_FILES
+from chartgen.helm.archives import ArchiveMember, path_in_chart, read_members
+from chartgen.helm.chart_folder import HELMIGNORE, LARGEST_CHART, MOST_FILES
 
-UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
+UNREADABLE = (zlib.error, OSError, EOFError, ValueError)
 # An address without user and password, and the part that identifies a version: a tag, a digest, or the archive's name.
 _OCI = re.compile(
     r"(?P<chart>oci://[A-Za-z0-9.-]{1,253}(?::\d{1,5})?(?:/[a-z0-9][a-z0-9._-]{0,127})+)"
@@ -57,17 +57,6 @@ def fetched(name: str, folder: Path, *, limit: float, plain_http: bool = False) 
     return next(iter(sorted(folder.iterdir())))
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open an archive to read it from front to end, member by member.
-
-    Mode `r|gz` does not work: it cannot read the header that Helm writes (python/cpython,
-    tarfile._Stream._init_read_gz: the extra field is read as if it were compressed), and reports a broken archive.
-    """
-    with gzip.open(path) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
-        yield archive
-
-
 def unpack_chart(archive: Path, name: str, folder: Path) -> Path:
     """Unpack an archive as Helm does, without the first folder of each path, and return the chart's folder.
 
@@ -76,13 +65,12 @@ def unpack_chart(archive: Path, name: str, folder: Path) -> Path:
     """
     chart = folder / "chart"
     try:
-        with opened(archive) as members:
-            for member, path in _plain_files(members, name):
+        with gzip.open(archive) as stream:
+            for path, data in _plain_files(stream, name):
                 file = chart / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("xb") as copy:
-                    source = members.extractfile(member)
-                    copy.write(source.read(LARGEST_FILE + 1) if source else b"")
+                    copy.write(data)
     except UNREADABLE as error:
         why = "two of its files have one name" if isinstance(error, FileExistsError) else str(error)
         raise ChartgenError(Problem(f"is not an archive of a chart: {why}"[:200], name, hint=_PACKAGE_HINT)) from None
@@ -91,29 +79,34 @@ def unpack_chart(archive: Path, name: str, folder: Path) -> Path:
     return chart
 
 
-def _plain_files(members: tarfile.TarFile, name: str) -> Iterator[tuple[tarfile.TarInfo, PurePosixPath]]:
-    """Yield the files of an archive; raise at the first forbidden member."""
-    size = count = 0
-    for member in members:
-        size, count = size + member.size, count + 1
-        if fault := _fault(member, size, count):
-            raise ChartgenError(Problem(fault, f"{name}:{member.name[:200]}", hint=_PACKAGE_HINT))
-        if member.isfile():
-            yield member, PurePosixPath(*PurePosixPath(member.name).parts[1:])
+def _plain_files(stream: BufferedIOBase, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield path in the chart and content of the files of an archive; raise at the first forbidden member."""
+    size = 0
+    for count, member in enumerate(read_members(stream), 1):
+        size += len(member.data)
+        try:
+            _refuse(member, size, count)
+            path = "" if member.is_folder else path_in_chart(member.name)[1]
+            _refuse_hidden(path)
+        except ValueError as error:
+            raise ChartgenError(Problem(str(error), f"{name}:{member.name[:200]}", hint=_PACKAGE_HINT)) from None
+        if path and path != HELMIGNORE:  # Helm does not apply that of an archive
+            yield path, member.data
 
 
-def _fault(member: tarfile.TarInfo, size: int, count: int) -> str:
-    """Report why a member of an archive is rejected; empty when it is accepted."""
-    path = PurePosixPath(member.name)
+def _refuse(member: ArchiveMember, size: int, count: int) -> None:
     if size > LARGEST_CHART or count > MOST_FILES:
-        return f"the archive contains more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files"
-    if member.size > LARGEST_FILE:
-        return f"has {member.size / 1e6:.0f} MB, Helm reads at most {LARGEST_FILE / 1e6:.0f} MB of a file"
-    if member.issym() or member.islnk():
-        return "is a link"
-    # of the content of a folder, Python and Go make different files
-    if not member.isfile() and (not member.isdir() or member.size):
-        return "is neither a file nor a folder"
-    if path.is_absolute() or ".." in path.parts or "\\" in member.name or ":" in path.parts[0]:
-        return "leads out of the archive"
-    return "is not in the chart's folder" if member.isfile() and len(path.parts) == 1 else ""
+        raise ValueError(f"the archive contains more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files")
+    if member.is_link:
+        raise ValueError("is a link")
+    if not member.is_file and not member.is_folder:
+        raise ValueError("is neither a file nor a folder")
+    if "\\" in member.name:
+        raise ValueError("leads out of the archive")
+
+
+def _refuse_hidden(path: str) -> None:
+    """Refuse what Helm renders from an archive, and skips in the folder that lint makes of it."""
+    parts = path.split("/")
+    if path.startswith("templates/.") or (parts[0] in ("templates", "crds", "charts") and ".git" in parts):
+        raise ValueError("is hidden, which Helm renders from an archive alone")

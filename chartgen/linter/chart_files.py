@@ -10,9 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import posixpath
 import re
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +18,7 @@ from typing import NamedTuple
 from chartgen.errors import Problem
 from chartgen.files import checkout
 from chartgen.findings import NOT_RENDERED, Finding
+from chartgen.helm.archives import path_in_chart, read_members
 from chartgen.helm.chart import Chart
 from chartgen.helm.chart_folder import LINK_OUT, read_folder
 from chartgen.helm.packages import UNREADABLE
@@ -70,7 +69,6 @@ _DEEPEST = 10  # nested archives; `helm package` writes none, other tools one le
 # helm.sh/helm/v4 pkg/chart/v2: CRDObjects, hasManifestExtension; the folder of an archive lies between.
 _CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.*\.(?i:ya?ml|json)", re.DOTALL)
 _ARCHIVE = re.compile(r"[^/]+\.tgz/")
-_COMMENT = "comment"  # pax header that `git archive` writes for all members
 
 
 class Archives(NamedTuple):
@@ -142,24 +140,10 @@ def _read(packed: bytes, name: str, read: Archives, room: int, depth: int = 1) -
 
 
 def _members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of each file of an archive; paths as Helm reads them: with `/`, and without `.` or `..`.
+    """Yield path and content of each file of an archive, its path as Helm reads it, behind its first folder.
 
-    Raises:
-        ValueError: Go would read the archive differently.
+    Helm takes the content of an unknown type for that of a file.
     """
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-        for member in archive:
-            if {*archive.pax_headers} - {_COMMENT}:
-                raise ValueError("it names its members by a header for all of them, which Helm ignores")
-            if member.name.startswith("/") or {"/", "\\"} <= set(member.name):
-                raise ValueError("it contains an absolute path, or one with both / and \\, which Helm shortens")
-            if member.isdir() and member.size:  # python/cpython, CVE-2025-13462
-                raise ValueError("a folder in it has content, which Helm skips")
-            # For an unknown type, both readers treat the content as that of a file.
-            if file := archive.extractfile(member) if member.type not in _LINKS else None:
-                yield posixpath.normpath(member.name.replace("\\", "/")), file.read(len(data))
-        if data[archive.offset :].strip(b"\0"):
-            raise ValueError("it contains data after its end")
-
-
-_LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)
+    for member in read_members(io.BytesIO(data)):
+        if not member.is_folder and not member.is_link:
+            yield "/".join(path_in_chart(member.name)), member.data

@@ -14,6 +14,7 @@ from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
+from chartgen.helm.chart_folder import HELMIGNORE
 from chartgen.helm.manifests import Manifest
 from chartgen.helm.yaml import load
 from chartgen.kube.manifest_walk import Keys, metadata, title
@@ -59,7 +60,8 @@ def builds_differ(chart: Chart) -> Iterator[Finding]:
     target, kind = origin.target, origin.workload
     second = composed_chart("compose_setup", target, kind) if origin.setup else composed_chart("compose", target, kind)
     files = second.files if second else {}
-    for path in sorted(files.keys() | chart.files.keys()):
+    # an archive is unpacked without `.helmignore`, which Helm does not apply there
+    for path in sorted((files.keys() - {HELMIGNORE}) | chart.files.keys()):
         was, now = chart.files.get(path), files.get(path)
         # `helm package` writes Chart.yaml again, without comments
         repacked = path == "Chart.yaml" and was and now and load(was, path).data == load(now, path).data

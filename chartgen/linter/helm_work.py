@@ -18,6 +18,8 @@ from chartgen.linter.documents import head_of
 from chartgen.linter.examination import Subject
 from chartgen.linter.render import Preset, RefusedRender, Renderer, Rendering
 
+_RENDERED = ("templates/", "files/", "charts/", "crds/")
+
 
 class _Started(NamedTuple):
     """Running Helms for one set of values, and whether to compare another render with theirs."""
@@ -43,12 +45,16 @@ class HelmWork:
         self.started: list[_Started] = []
         self.renderings: list[Rendering] = []
         self.upgraded = False  # whether an upgrade need not be rendered any more
+        self.is_as_built = False  # whether all that Helm renders is of a new build, with no subchart beside it
         self.is_alike = False  # whether one render is that for all versions: the chart is chartgen's, and asks for none
 
     def builds_differ(self) -> Iterator[Finding]:
         """Return what differs from a new build; a chart of chartgen's own files alone hides no word from the search."""
         found, origin = [*builds_differ(self.chart)], origin_of(self.chart)
         yield from found
+        self.is_as_built = not self.has_subcharts and not any(
+            str(each.problem.path).startswith(_RENDERED) for each in found
+        )
         is_own = isinstance(origin, Composed) and not origin.target.library.roots[1:]
         self.upgraded = is_own and not found and not self.has_subcharts
         asks = self.is_chosen or any("Capabilities" in text for text in self.chart.files.values())

@@ -11,7 +11,7 @@ from chartgen.findings import UNFINISHED, Finding, PartProblem, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
 from chartgen.kube.manifest_walk import LINT_RELEASE, metadata, title
-from chartgen.linter.policy import CALLERS_REASON, STRANGERS_REASON, Reasons
+from chartgen.linter.policy import CALLERS_REASON, CHANGED_REASON, STRANGERS_REASON, Reasons
 from chartgen.linter.render import Rendering, with_preset
 from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE
 from chartgen.linter.selection import NEVER, annotated, ignored
@@ -133,6 +133,8 @@ class Inspection:
         return broad.union(*(ignored(lines, line) for line in places))
 
     def _hint(self, rule: Rule, complaint: PartProblem) -> str:
+        if complaint.privilege and self.reasons.target and not self.reasons.as_built:
+            return CHANGED_REASON.format(target=self.reasons.target.name)
         if rule.id in NEVER and not self.reasons.target:
             hint = complaint.hint if complaint.hint and not complaint.privilege else "remove it"
             return CALLERS_REASON.format(hint=hint, rule=rule.id)

@@ -36,7 +36,7 @@ def take(done: Examination, work: HelmWork) -> None:
     done.add("README and schema", lambda: [*documents(chart), *unknown_values(chart)])
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
-    inspection = Inspection(chart, Reasons(chart), work.missing)
+    inspection = Inspection(chart, Reasons(chart, as_built=work.is_as_built), work.missing)
     unrendered = (
         [Rendering(Preset(), work.versions[-1], unrendered_objects(chart, subject.crds))] if subject.crds else []
     )

@@ -32,6 +32,10 @@ from chartgen.linter.documents import values_of
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 # Third-party charts have no fragments.
 STRANGERS_REASON = "remove it, or state why it is needed in a comment that ignores the rule"
+# Of charts of a target with a changed template.
+CHANGED_REASON = (
+    "the chart differs from its build, so no fragment's reason counts: run chartgen build {target}, or remove it"
+)
 # Of rules that nothing in a repository excuses.
 CALLERS_REASON = "{hint}; if the chart needs it, whoever runs lint may pass --ignore {rule}:CHART"
 # Fields by which a container leaves its confinement (kubernetes.io, Pod Security Standards, v1.36).
@@ -253,14 +257,21 @@ def reason_key(name: str, *details: str) -> str:
 
 
 class Reasons:
-    """Privileges with reasons in the fragments of a chart's target, and in its workload kind."""
+    """Privileges with reasons in the fragments of a chart's target, and in its workload kind.
 
-    def __init__(self, chart: Chart) -> None:
+    They allow only what chartgen built: whoever changes a template could give a stranger's container an allowed name.
+
+    Args:
+        as_built: Whether all that Helm renders is as a new build of the chart's target makes it.
+    """
+
+    def __init__(self, chart: Chart, *, as_built: bool) -> None:
         origin = origin_of(chart)
         self.target = origin.target if isinstance(origin, Composed) else None
+        self.as_built = as_built
         self._stated: list[Privilege] = []
         self._program = ""  # name of the program's container
-        if isinstance(origin, Composed):
+        if isinstance(origin, Composed) and as_built:
             kind = load_workload(origin.target.library.find("workload", origin.workload or origin.target.workload))
             stated = (*(fragment.privileges for fragment in origin.target.fragments), kind.privileges)
             self._stated = [read_privilege(text) for privileges in stated for text in privileges]

@@ -440,6 +440,30 @@ def test_an_upgrade_is_rendered_of_what_no_build_of_chartgen_alone_has(lint: Lin
         shutil.rmtree("charts", ignore_errors=True)
 
 
+@pytest.mark.threat(11)
+def test_a_claimed_target_states_no_reason_for_a_strangers_template(lint: Lint) -> None:
+    """Its containers have the names for which the target's fragments state privileges; comments and settings say so."""
+    claim = "annotations: {chartgen/target: gke-a3mega, chartgen/workload: jobset, chartgen/launchers: nemo-1}\n"
+    named = PLAIN.replace("name: evil\n    image", "name: tcpxo-daemon\n    image").replace("path: /data", "path: /sys")
+    settings = {"chartgen.toml": '[lint]\nignore = ["chart-is-as-built"]\n'}
+    target = load_target("gke-a3mega")
+    built = {f"charts/gke-a3mega/{path}": text for path, text in compose(target).files.items()}
+    packed_chart = packed({"global/Chart.yaml": HEAD.format("global"), "global/templates/pod.yaml": named})
+    own = "values/gke-a3mega/gpt3-5b", "values/gpt3-5b", "values/site.gke-a3mega.example"
+    values = [word for name in sorted(own, key=len) for word in ("-f", f"{VALUES.parent / name}.yaml")]
+    for files, options in (
+        (chart(head=claim, pod=named), ()),
+        ({**built, "charts/gke-a3mega/templates/pod.yaml": named}, values),
+        ({**built, "charts/gke-a3mega/crds/pod.yaml": named}, values),
+        ({**built, "charts/gke-a3mega/charts/global-0.1.0.tgz": packed_chart}, values),
+    ):
+        code, rules, _ = lint({**files, **settings}, *options)
+        assert code == 1
+        assert rules >= {"no-privileged-containers", "no-system-folders"}, sorted(files)
+        shutil.rmtree("charts")
+    assert lint({**built, "charts/gke-a3mega/README.md": "changed\n", **settings}, *values)[:2] == (0, set())
+
+
 @pytest.mark.threat(15)
 def test_links_hide_no_chart(lint: Lint) -> None:
     files = {**chart("charts/x"), **chart(".hidden/evil", pod=POD), "chartgen.toml": '[lint]\ncharts = ["charts/x"]\n'}

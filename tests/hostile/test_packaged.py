@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import ChartgenError
+from chartgen.helm.chart_folder import read_folder
 from chartgen.helm.packages import unpack_chart
+from chartgen.helm.program import find_helm
 from chartgen.linter.chart_files import read_archives
 
 HEAD = b"apiVersion: v2\nname: x\nversion: 0.1.0\n"
@@ -128,6 +131,84 @@ def test_archive_is_read_as_helm_reads_it(tmp_path: Path) -> None:
         "Chart.yaml",
         "templates/a.yaml",
     ]
+
+
+def block(
+    name: bytes, data: bytes, kind: bytes = b"0", *, size: bytes = b"", magic: bytes = b"ustar\0", **parts: bytes
+) -> bytes:
+    """Return a member as bytes, with what tarfile does not write."""
+    head = bytearray(512)
+    head[: len(name)], head[100:107], head[124:136] = name, b"0000644", size or b"%011o\0" % len(data)
+    head[156:157], head[257 : 257 + len(magic)] = kind, magic
+    for field, part in parts.items():
+        at = {"mode": 100, "uid": 108, "prefix": 345}[field]
+        head[at : at + len(part)] = part
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    return bytes(head) + data + bytes(-len(data) % 512)
+
+
+def pax(*records: bytes, kind: bytes = b"x", behind: bytes = b"") -> bytes:
+    """Return a pax header with `path` or other records, and what lies behind its end."""
+    data = b"".join(b"%d %s\n" % (len(each) + (4 if len(each) > 6 else 3), each) for each in records)
+    whole = block(b"pax", data, kind)
+    return whole[: 512 + len(data)] + behind + whole[512 + len(data) + len(behind) :]
+
+
+def long_name(name: bytes) -> bytes:
+    return block(b"././@LongLink", name + b"\0", b"L")
+
+
+EVIL = b"kind: Pod\n"
+HIDDEN, SHOWN = b"x/templates/pod.yaml", b"x/aaa.txt"
+# Members of which Go sees the template, and Python sees none; Go's own reading is by its source, as in archives.py.
+APART: dict[str, bytes] = {
+    "pax before a long name": pax(b"path=" + SHOWN) + long_name(HIDDEN) + block(SHOWN, EVIL),
+    "two pax headers": pax(b"path=" + SHOWN) + pax(b"path=" + HIDDEN) + block(SHOWN, EVIL),
+    "two long names": long_name(SHOWN) + long_name(HIDDEN) + block(SHOWN, EVIL),
+    "old form with a prefix": block(HIDDEN, EVIL, magic=b"", prefix=b"zzz"),
+    "form of GNU with a prefix": block(HIDDEN, EVIL, magic=b"ustar  \0", prefix=b"zzz"),
+    "name of a sparse file": pax(b"GNU.sparse.name=" + SHOWN) + block(HIDDEN, EVIL),
+    "size without a number": pax(b"size=") + block(SHOWN, EVIL) + block(HIDDEN, EVIL),
+    "records behind the end": pax(b"path=" + HIDDEN, behind=b"18 path=" + SHOWN + b"\n") + block(SHOWN, EVIL),
+    "values with the mode of a folder": block(b"x/values.yaml", b"a: 1\n", mode=b"0040644"),
+    "hidden template": block(b"x/templates/.pod.yaml", EVIL),
+    "template in a hidden folder": block(b"x/templates/.git/pod.yaml", EVIL),
+}
+# Members that Python alone reads as something else, and that are read as Helm does.
+AS_HELM: dict[str, bytes] = {
+    "no folder": block(b"./templates/pod.yaml", EVIL),
+    "excluded": block(b"x/.helmignore", b"templates/\n") + block(HIDDEN, EVIL),
+    "another name for all": pax(b"path=" + SHOWN, kind=b"g") + block(HIDDEN, EVIL),
+    "owner that is no number": block(SHOWN, EVIL, uid=b"\x81") + block(HIDDEN, EVIL),
+    "size behind zeros": block(SHOWN, EVIL, size=b"\0" + b"%010o\0" % len(EVIL)) + block(HIDDEN, EVIL),
+    "prefix": block(b"pod.yaml", EVIL, prefix=b"x/templates"),
+    "pax": pax(b"path=" + HIDDEN) + block(SHOWN, EVIL),
+    "long name": long_name(HIDDEN) + block(SHOWN, EVIL),
+}
+
+
+def raw(folder: Path, members: bytes) -> Path:
+    return write(folder, gzip.compress(block(b"x/Chart.yaml", HEAD) + members + bytes(1024)))
+
+
+@pytest.mark.threat(15)
+@pytest.mark.parametrize("case", APART)
+def test_member_that_go_and_python_read_differently_is_refused(case: str, tmp_path: Path) -> None:
+    (tmp_path / "into").mkdir()
+    refused(raw(tmp_path, APART[case]), tmp_path / "into")
+
+
+@pytest.mark.threat(15)
+@pytest.mark.helm
+@pytest.mark.parametrize("case", AS_HELM)
+def test_template_that_helm_reads_is_read(case: str, tmp_path: Path) -> None:
+    (tmp_path / "into").mkdir()
+    archive = raw(tmp_path, AS_HELM[case])
+    chart = unpack_chart(archive, "x.tgz", tmp_path / "into")
+    shown = subprocess.run([find_helm().executable, "template", "r", archive], capture_output=True, check=True)
+    assert b"kind: Pod" in shown.stdout
+    assert read_folder(chart).texts["templates/pod.yaml"] == EVIL.decode()
 
 
 def test_no_folder_of_an_archive_has_content(tmp_path: Path) -> None:

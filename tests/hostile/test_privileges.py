@@ -95,7 +95,9 @@ def test_a_privilege_of_one_container_in_another() -> None:
     before, name, rest = text.partition(installer)
     granted = rest.replace("allowPrivilegeEscalation: false", "privileged: true", 1).replace("CHOWN", "NET_ADMIN", 1)
     changed = replace(chart, files={**chart.files, path: before + name + granted})
-    assert policy(of(changed)) == ["no-added-capabilities", "no-privileged-containers"]
+    found = of(changed)
+    assert policy(found) == sorted([*POLICY, SYSTEM_FOLDERS])  # no reason counts in a chart that differs from its build
+    assert all("gke-a3high" in each.problem.hint for each in found if policy([each]))
 
 
 TABLE = """

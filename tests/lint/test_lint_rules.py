@@ -98,7 +98,7 @@ def test_without_its_rule_the_defect_passes(
 def looked_at(done: Examination) -> list[Finding]:
     """Apply the rules on objects once more to what Helm rendered."""
     chart = done.subject.chart
-    again = Inspection(chart, Reasons(chart))
+    again = Inspection(chart, Reasons(chart, as_built=True))
     assert not list(again.read(done.renderings))
     return [each for step in dict.fromkeys(rule.step for rule in RULES) for each in again.findings(step)]
 

@@ -123,7 +123,7 @@ def _inspect() -> list[Finding]:
     """Apply lint's rules to what Helm might have rendered."""
     text = Path("rendered.yaml").read_bytes().decode("utf-8", "replace")
     chart = Chart(_SOUND.name, {**_SOUND.files, "templates/all.yaml": text})
-    inspection = Inspection(chart, Reasons(chart))
+    inspection = Inspection(chart, Reasons(chart, as_built=True))
     parts = [_limited(lambda: inspection.read([Rendering(Preset(), "1.37", text)]))]
     parts += [_limited(partial(inspection.findings, step)) for step in inspection.steps]
     found = [each for part in parts for each in part or []]
