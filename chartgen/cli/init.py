@@ -65,7 +65,7 @@ def init(
     from chartgen.composer.target import load_target
     from chartgen.errors import ChartgenError, Problem, UsageError
     from chartgen.files import write_whole
-    from chartgen.helm.yaml import load_file
+    from chartgen.helm.yaml import read_text
 
     if (where.namespace or where.context) and not from_cluster:
         raise UsageError(Problem("--namespace and --context name a cluster to read", hint="add --from-cluster"))
@@ -80,9 +80,8 @@ def init(
         preset_layers(preset_name, name, opened)
     if os.path.lexists(to):  # a link to nothing too
         raise UsageError(Problem("already exists", to, hint="choose another file with --to"))
-    load_file(example)  # whose problems have a line of their own
     # the examples lie one folder below what `chartgen build` writes
-    text = example.read_text(encoding="utf-8").replace("$schema=../charts/", "$schema=charts/")
+    text = read_text(example).replace("$schema=../charts/", "$schema=charts/")
     text = text.replace(f"$schema=charts/{example.name.split('.')[1]}/", f"$schema=charts/{name}/")
     if from_cluster:
         from chartgen.releases.site_survey import site_file, survey_site
