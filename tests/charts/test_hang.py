@@ -129,6 +129,27 @@ def test_a_rank_without_steps_is_ended_only_if_no_rank_has_any(
         assert silent.result().returncode == code, silent.result().stdout
 
 
+def test_pytorch_is_asked_for_its_dump_before_a_hang_ends(tmp_path: Path) -> None:
+    """A dump of an earlier start is none; `tests/gpu/test_gpu_hang.py` has PyTorch's own."""
+    (tmp_path / "blackbox").mkdir()
+    (dump := tmp_path / "blackbox/nccl_trace_rank_3").write_text("of an earlier start")
+    pytorch = """
+import os, select, time
+rank = os.environ["RANK"]
+os.mkfifo(pipe := os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"] + rank + ".pipe")
+asked = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+print("step: 1", flush=True)
+select.select([asked], [], [])
+with open(os.environ["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"] + rank, "x") as file:
+    file.write(f"dump {len(os.read(asked, 128))}")
+time.sleep(60)
+"""
+    done = watch(tmp_path, pytorch, RANK="3")
+    assert done.returncode == 75, done.stdout
+    assert dump.read_text() == "dump 1"
+    assert b"Current thread" in done.stdout
+
+
 def watch(folder: Path, own: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[bytes]:
     """Run a program below the watch, which waits a fifth of a second for its next step."""
     program = folder / "watch.py"

@@ -79,4 +79,10 @@ def test_a_rank_that_does_not_come_is_seen_and_its_run_ended(tmp_path: Path) -> 
     assert "no step for 1 min" in run.log
     for name in ("in train", "in load_data_for_ever"):
         assert name in run.log, run.log[-3000:]
+    dumps = sorted((tmp_path / "root").rglob("blackbox/nccl_trace_rank_*"))
+    assert [dump.name[-1] for dump in dumps] == ["0", "1"]
+    argv = [sys.executable, "-m", "chartgen", "why", *map(str, dumps), "--output", "json"]
+    verdict = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
+    show(json.dumps(verdict)[:1500])
+    assert verdict["rank"] == 1
     show(f"ended {after + 3:.0f} s after its last step; py-spy: {stacks}")
