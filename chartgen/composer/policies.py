@@ -263,13 +263,12 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
         yield ("required", index), shared | lacking
     limits = policy.data.get("limits", {})
     if most := limits.get("machines"):
-        used = "nodes + run.spares"
         found = {
             "key": "nodes",
             "also": ["run.spares"],
-            "require": f"{used} <= {most}",
-            "message": f"{{{used}}} is more than {counted(most, 'machine')}",
-            "hint": f"use {most} or fewer, run.spares included",
+            "require": f"pods <= {most}",
+            "message": f"{{pods}} is more than {counted(most, 'machine')}",
+            "hint": f"use {most} or fewer, run.spares or the nodes of a data program included",
         }
         yield ("limits", "machines"), shared | found
     if hours := limits.get("hours"):

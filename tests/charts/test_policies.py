@@ -211,6 +211,15 @@ def test_hours_of_a_run_are_those_of_all_its_starts(acme: Path, name: str, kind:
             assert objects_of(chart, *sets, *restarts)
 
 
+def test_pods_of_a_data_program_count_as_machines_in_check_and_helm(acme: Path) -> None:
+    pile = ("launcher=pile-dataprep", "launchers.pile-dataprep.nodes=65")
+    ran = chartgen("check", "gke-a3mega", "--path", acme, "--set", ",".join(pile), "--output", "json")
+    assert [each for each in findings(ran.stdout) if each["message"].startswith("nodes: 65 is more than 64 machines")]
+    chart = compose(load_target("gke-a3mega", open_library([acme])))
+    with pytest.raises(ChartgenError, match=r"nodes: 65 is more than 64 machines.* \[policy acme\]"):
+        objects_of(chart, *pile)
+
+
 def test_an_image_of_another_registry_is_refused_by_check_and_helm(acme: Path) -> None:
     image = ("launcher=nemo-1", "launchers.nemo-1.image=ghcr.io/acme/nemo:1")
     more = [f"extra{kind}[0].name=a,extra{kind}[0].image" for kind in ("InitContainers", "Containers", "Volumes")]
