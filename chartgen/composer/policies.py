@@ -302,4 +302,4 @@ def mirrored(image: str, mirrors: tuple[tuple[str, str], ...]) -> str:
 
 def begins(image: str, beginning: str) -> bool:
     """Report whether an image begins with a registry, which another port is not, a folder of it, or a whole name."""
-    return re.match(rf"{re.escape(beginning.rstrip('/'))}([/@]|:[^/]*$|$)", image) is not None
+    return re.match(rf"{re.escape(beginning.rstrip('/'))}(/|[:@][^/]*$|$)", image) is not None
