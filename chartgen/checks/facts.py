@@ -133,6 +133,11 @@ def _unknown_names(job: Job) -> list[str]:
 FACTS: dict[str, Callable[[Job], Any]] = {
     "world": lambda job: job.world,
     "gpusPerNode": lambda job: job.gpus_per_node,
+    "pods": lambda job: (
+        job.nodes + job.values["run"]["spares"]
+        if job.launcher.processes in ("gpu", "ray")
+        else job.own.get("nodes") or 1
+    ),
     "modelParallel": lambda job: job.model_parallel,
     "expertParallel": lambda job: job.expert_parallel,
     "dataParallel": lambda job: job.data_parallel,

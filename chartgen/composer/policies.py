@@ -24,6 +24,7 @@ _EARLIER: list[tuple[tuple[str, ...], tuple[str, str]]] = sorted(
 _ANY = {"name": "any", "image": "any"}
 # What selects pods, or belongs to a controller: another value would break the run.
 _RESERVED = re.compile(r"(app\.kubernetes\.io|helm\.sh|kueue\.x-k8s\.io|([\w.-]*\.)?(kubernetes|k8s)\.io)/|run$")
+_ONCE = ("job", "mpijob", "pytorchjob")  # kinds whose deadline counts from the first start, in which they restart
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 
 
@@ -262,23 +263,28 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
         yield ("required", index), shared | lacking
     limits = policy.data.get("limits", {})
     if most := limits.get("machines"):
-        used = "nodes + run.spares"
         found = {
             "key": "nodes",
             "also": ["run.spares"],
-            "require": f"{used} <= {most}",
-            "message": f"{{{used}}} is more than {counted(most, 'machine')}",
-            "hint": f"use {most} or fewer, run.spares included",
+            "require": f"pods <= {most}",
+            "message": f"{{pods}} is more than {counted(most, 'machine')}",
+            "hint": f"use {most} or fewer, run.spares or the nodes of a data program included",
         }
         yield ("limits", "machines"), shared | found
     if hours := limits.get("hours"):
-        most, key = int(hours * 3600), "run.deadlineSeconds"
-        message = f"a run must end after {hours} hours"
-        require = f"{key} is not None and {key} <= {most}"
-        yield (
-            ("limits", "hours"),
-            shared | {"key": key, "require": require, "message": message, "hint": f"use {most}"},
-        )
+        most, key, restarts = int(hours * 3600), "run.deadlineSeconds", "run.maxRestarts"
+        # Most controllers count it anew at each start; without a number, a run that saves may have any number of them.
+        once = f"workload in {list(_ONCE)}"
+        ends = f"{restarts} is not None or not checkpoint.enabled"
+        found = {
+            "key": key,
+            "also": [restarts, "checkpoint.enabled"],
+            "require": f"{key} is not None and {key} * (1 if {once} else 1 + {restarts}) <= {most}"
+            f" and ({once} or {ends})",
+            "message": f"a run must end after {hours} hours, and each restart begins to count anew",
+            "hint": f"use {most} divided by the starts: 1 + {restarts}, which a run that saves must set",
+        }
+        yield ("limits", "hours"), shared | found
 
 
 @lru_cache(maxsize=256)
@@ -295,5 +301,5 @@ def mirrored(image: str, mirrors: tuple[tuple[str, str], ...]) -> str:
 
 
 def begins(image: str, beginning: str) -> bool:
-    """Report whether an image begins with a registry, a folder of it, or a whole name."""
-    return re.match(rf"{re.escape(beginning.rstrip('/'))}([/:@]|$)", image) is not None
+    """Report whether an image begins with a registry, which another port is not, a folder of it, or a whole name."""
+    return re.match(rf"{re.escape(beginning.rstrip('/'))}(/|[:@][^/]*$|$)", image) is not None

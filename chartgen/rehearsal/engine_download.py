@@ -154,6 +154,7 @@ class _SameScheme(HTTPRedirectHandler):
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
         if urlsplit(newurl).scheme != urlsplit(req.full_url).scheme:
             raise ValueError(f"it redirects to {newurl}")
+        fp.close()  # its body, of any length, would be read into the memory
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

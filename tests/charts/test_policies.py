@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -195,16 +196,45 @@ def test_spares_count_as_machines_in_check_and_helm(acme: Path) -> None:
     assert objects_of(chart, "nodes=60", "run.spares=4")
 
 
+@pytest.mark.parametrize(("name", "kind", "sets"), [each for each in USUAL if each[1] != "job" and each[2] != DATA])
+def test_hours_of_a_run_are_those_of_all_its_starts(acme: Path, name: str, kind: str, sets: tuple[str, ...]) -> None:
+    """The controllers of most kinds count a deadline anew at each start: 72 hours were years."""
+    chart = compose(load_target(name, open_library([acme])), kind)
+    once = kind in ("mpijob", "pytorchjob")
+    assert objects_of(chart, *sets, "run.deadlineSeconds=86400", "run.maxRestarts=2")
+    more = (
+        ("run.deadlineSeconds=86401", "run.maxRestarts=2"),
+        ("checkpoint.enabled=true", "storage.outputs.from=pvc://team", "run.deadlineSeconds=3600"),
+    )
+    for restarts in more:
+        with nullcontext() if once else pytest.raises(ChartgenError, match=r"run.deadlineSeconds: .* \[policy acme\]"):
+            assert objects_of(chart, *sets, *restarts)
+
+
+def test_pods_of_a_data_program_count_as_machines_in_check_and_helm(acme: Path) -> None:
+    pile = ("launcher=pile-dataprep", "launchers.pile-dataprep.nodes=65")
+    ran = chartgen("check", "gke-a3mega", "--path", acme, "--set", ",".join(pile), "--output", "json")
+    assert [each for each in findings(ran.stdout) if each["message"].startswith("nodes: 65 is more than 64 machines")]
+    chart = compose(load_target("gke-a3mega", open_library([acme])))
+    with pytest.raises(ChartgenError, match=r"nodes: 65 is more than 64 machines.* \[policy acme\]"):
+        objects_of(chart, *pile)
+
+
 def test_an_image_of_another_registry_is_refused_by_check_and_helm(acme: Path) -> None:
     image = ("launcher=nemo-1", "launchers.nemo-1.image=ghcr.io/acme/nemo:1")
     more = [f"extra{kind}[0].name=a,extra{kind}[0].image" for kind in ("InitContainers", "Containers", "Volumes")]
-    sets = ",".join((*image, f"{more[0]}=docker.io/a:1", f"{more[1]}=a.io/a:1", f"{more[2]}.reference=a.io/b:1"))
+    sets = ",".join(
+        (*image, f"{more[0]}=docker.io/a:1", f"{more[1]}=a.io/a:1", f"{more[2]}.reference=mirror.acme.example:5000/b:1")
+    )
     ran = chartgen("check", "gke-a3mega", "--path", acme, "--set", sets, "--output", "json")
     found = [each for each in findings(ran.stdout) if each["rule"] == "allowed-registries"]
     places = {"launchers.nemo-1.image", "extraContainers[0].image", "extraVolumes[0].image.reference"}
     assert {each["message"].partition(": ")[0] for each in found} == places
     with pytest.raises(ChartgenError, match=r"image ghcr\.io/acme/nemo:1 is of no registry"):
         objects_of(compose(load_target("gke-a3mega", open_library([acme]))), *image)
+    port = "launchers.nemo-1.image=mirror.acme.example:5000/nemo:1"
+    with pytest.raises(ChartgenError, match=r"image mirror\.acme\.example:5000/nemo:1 is of no registry"):
+        objects_of(compose(load_target("gke-a3mega", open_library([acme]))), image[0], port)
 
 
 @pytest.mark.parametrize(("name", "kind", "sets"), USUAL)

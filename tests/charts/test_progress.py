@@ -123,6 +123,11 @@ def test_no_link_of_another_tenant_leads_out_of_the_storage(
         linked.symlink_to(others)
         assert attempt(2) == 1
         assert not [*Path(others).iterdir()]
+        if name == "own":  # where the other folder cannot be made, neither was checked
+            checkpoints.rename(checkpoints.with_name("old"))
+            checkpoints.touch()
+            assert attempt(3) == 1
+            assert not [*Path(others).iterdir()]
 
 
 def test_few_restarts_are_counted_by_the_controller_alone(tmp_path: Path) -> None:

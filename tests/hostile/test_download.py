@@ -5,8 +5,10 @@ Each case did harm at commit e0791ee, or was left to chance. The program runs ag
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
 import subprocess
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
@@ -383,6 +385,55 @@ def test_another_part_than_asked_for_is_not_appended(headers: dict[str, str], si
     code, log = machine.finish(download(f"data.source={site.address}/a.jsonl"))
     assert code == 0, log
     assert (machine.folder / "data/a.jsonl").read_bytes() == b"first second"
+
+
+def test_a_part_that_ends_too_early_is_continued(site: Site, machine: Machine) -> None:
+    """Its own length was taken for the rest of the file, which ended well without its last bytes."""
+    (machine.folder / "data").mkdir()
+    (machine.folder / "data/a.jsonl.part").write_bytes(b"first ")
+    site.files = {"/a.jsonl": b"first second"}
+    site.instead["/a.jsonl"] = [lambda handler: answer(handler, 206, b"se", Content_Range="bytes 6-7/12")]
+    code, log = machine.finish(download(f"data.source={site.address}/a.jsonl"))
+    assert code == 0, log
+    assert (machine.folder / "data/a.jsonl").read_bytes() == b"first second"
+
+
+# Python reads the body of a redirect, and a chunk of negative length, to their ends.
+CHUNKED = {"Transfer-Encoding": "chunked"}
+FLOODS = {
+    "redirect": ("/a", 302, {"Location": "/b"}, b"", "a has 1 bytes"),
+    "file": ("/o/n/resolve/main/a", 200, CHUNKED, b"-1\r\n", "more than the 5 bytes"),
+    "listing": ("/api/models/o/n/tree/main", 200, CHUNKED, b"-1\r\n", "is not a listing"),
+}
+
+
+@pytest.mark.threat(6)
+@pytest.mark.parametrize(("path", "status", "headers", "start", "end"), FLOODS.values(), ids=FLOODS)
+def test_no_answer_fills_the_memory(
+    path: str, status: int, headers: dict[str, str], start: bytes, end: str, site: Site, machine: Machine
+) -> None:
+    def flood(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.close_connection = True
+        with contextlib.suppress(OSError):
+            handler.wfile.write(start)
+            for _ in range(400):
+                handler.wfile.write(bytes(1 << 20))
+
+    hub(site, "", "o/n", "main", {"a": b"right"})
+    site.files["/b"] = b"x"
+    site.instead[path] = [flood]
+    source = (
+        f"data.source={site.address}/a" if path == "/a" else "checkpoint.source=hf://o/n,checkpoint.from=/data/model"
+    )
+    with machine.start(download(source), {"HF_ENDPOINT": site.address}) as process:
+        resource.prlimit(process.pid, resource.RLIMIT_DATA, (300 << 20, 300 << 20))
+        log, _ = process.communicate(timeout=180)
+    assert end in log
+    assert "Traceback" not in log
 
 
 @pytest.mark.parametrize("length", ["-5", "many", "9" * 5000])

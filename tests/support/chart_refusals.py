@@ -51,6 +51,7 @@ _CONFIG = ("own.config",)
 MADE_OF: dict[str, tuple[str, ...]] = {
     "world": _WORLD,
     "gpusPerNode": ("gpusPerNode",),
+    "pods": ("nodes", "run.spares", "own.nodes"),
     "modelParallel": _PARALLEL[:3],
     "expertParallel": _PARALLEL,
     "dataParallel": (*_WORLD, *_PARALLEL[:3]),

@@ -167,14 +167,14 @@
 {{- end }}
 {{- $found := "" }}
 {{- range $policy.images }}
-{{- if and (not $found) (regexMatch (printf "^%s([/:@]|$)" (regexQuoteMeta .from)) $full) }}
+{{- if and (not $found) (regexMatch (printf "^%s(/|[:@][^/]*$|$)" (regexQuoteMeta .from)) $full) }}
 {{- $found = printf "%s%s" .to (trimPrefix .from $full) }}
 {{- end }}
 {{- end }}
 {{- $found = $found | default $image }}
 {{- $allowed := empty $policy.registries }}
 {{- range $policy.registries }}
-{{- if regexMatch (printf "^%s([/:@]|$)" (regexQuoteMeta .)) $found }}{{ $allowed = true }}{{ end }}
+{{- if regexMatch (printf "^%s(/|[:@][^/]*$|$)" (regexQuoteMeta .)) $found }}{{ $allowed = true }}{{ end }}
 {{- end }}
 {{- if not $allowed }}
 {{- fail (printf "image %s is of no registry that policies allow: %s" $found (join ", " $policy.registries)) }}
