@@ -371,7 +371,7 @@ def test_a_job_fails_at_once() -> None:
 
 
 def test_a_jobset_does_not_restart() -> None:
-    rules = [{"name": "final", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}]
+    rules = [{"name": "final", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy", "DeadlineExceeded"]}]
     restarting = one("JobSet", objects("gke-a3mega", "run.maxRestarts=3"))["spec"]["failurePolicy"]
     assert restarting == {"maxRestarts": 3, "rules": rules}
     assert one("JobSet", objects("gke-a3mega"))["spec"]["failurePolicy"] == {"maxRestarts": 0}

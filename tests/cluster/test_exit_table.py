@@ -104,3 +104,20 @@ def test_every_exit_code_starts_a_run_again_or_ends_it(plane: ControlPlane, kind
         assert {code: became(code) for code in codes} == wanted
     plane.cluster.delete(NAMESPACE, space)
     delete_machines(plane.cluster, machines)
+
+
+@pytest.mark.parametrize("kind", cases(["jobset", "trainjob"], {"jobset"}))
+def test_a_deadline_ends_a_run_that_would_start_again(plane: ControlPlane, kind: str) -> None:
+    target, sets, _ = KINDS[kind]
+    space, made = f"deadline-{kind}", compose(load_target(target), kind)
+    values = load_values(set_values=["nodes=2", "run.deadlineSeconds=5", *sets]).data
+    machines = create_machines(plane.cluster, [node_pool(load_target(target).default_machine, 2)])
+    plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}])
+    plane.cluster.apply(objects(render(made, "late", space, values)), namespace=space)
+
+    def ended() -> bool:
+        return all(outcome(run) == "failed" and not restarts(run) for run in find_runs(plane.cluster, "late", space))
+
+    wait_for(lambda: find_runs(plane.cluster, "late", space) and ended(), what="the end", timeout=60)
+    plane.cluster.delete(NAMESPACE, space)
+    delete_machines(plane.cluster, machines)

@@ -31,7 +31,7 @@ failurePolicy:
   rules:
     - name: final
       action: FailJobSet
-      onJobFailureReasons: [PodFailurePolicy]
+      onJobFailureReasons: [PodFailurePolicy, DeadlineExceeded]
   {{- end }}
 replicatedJobs:
   - name: <%= container %>
