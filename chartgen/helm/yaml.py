@@ -266,7 +266,9 @@ class _Builder:
         for key, value in node.value:
             if key.id != "scalar":
                 self._report(key, "a key must be text", "")
-            elif key.value == "<<" and (not key.style or _tag(key) == "merge"):
+            elif key.value == "<<" and (_tag(key) == "merge" or not (key.style or key.ctag.suffix)):
+                if "&" in self._text[key.start_mark.index : key.end_mark.index]:  # go-yaml merges at no alias of it
+                    self._report(key, "'<<' has an anchor", "write it without")
                 data.update(self._merged(value))
             else:
                 name, built = _key_text(key), self.build(value)

@@ -63,7 +63,6 @@ def no_privileged_containers(thing: Object) -> Iterator[PartProblem]:
             name = named.get(at, "without a name")
             key = reason_key("privileged", name)
             yield PartProblem(f"container {name} is privileged", _REASON, (*at, "privileged"), key)
-    for at, node in maps(thing) if any(pods(thing)) else ():
         if at[-1:] == ("windowsOptions",) and node.get("hostProcess") is True:
             yield PartProblem("uses hostProcess, which is privileged in Windows", at=(*at, "hostProcess"))
 
@@ -110,10 +109,14 @@ def no_host_access(thing: Object) -> Iterator[PartProblem]:
 
 def no_system_folders(thing: Object) -> Iterator[PartProblem]:
     """A system folder of the machine, such as / or /var/run, is control of it; pods may read named files below /opt."""
+    # a custom resource may have containers beside those in a list, without a name that lint knows
+    mounts = (mount for _, node in maps(thing) for _, mount in items(node, "volumeMounts"))
+    written = [mount.get("name") for mount in mounts if mount.get("readOnly") is not True]
     users = {
         (*pod.at, "volumes", index): [
             name for name, mount in _mounts(pod, volume.get("name")) if mount.get("readOnly") is not True
         ]
+        or [""] * (volume.get("name") in written)
         for pod in pods(thing)
         for index, volume in items(pod.spec, "volumes")
     }

@@ -46,6 +46,13 @@ metadata: {name: b}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{kind: Group, name: all, apiGroup: rbac.authorization.k8s.io}]
 """
+WORKFLOW = """apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: w}
+spec:
+  templates:
+  - {name: t, container: {image: "a:v1", volumeMounts: [{name: v, mountPath: /v}]}}
+"""
 CONTROL = {"no-system-folders", "no-privileged-containers", "no-host-processes"}
 Lint = Callable[..., tuple[int, set[str], set[str]]]
 
@@ -519,3 +526,31 @@ def test_one_container_of_a_custom_resource_is_no_way_around(lint: Lint) -> None
 def test_the_root_of_image_based_systems_is_the_machines() -> None:
     for path in ("/sysroot", "/sysroot/ostree/deploy", "/ostree", "/efi"):
         assert is_forbidden(path), path
+
+
+@pytest.mark.threat(11)
+def test_a_missing_dependency_excuses_no_control_of_the_machine(lint: Lint) -> None:
+    """A container may have the name that an object of the dependency would have."""
+    named = PLAIN.replace("- name: evil", "- name: lint-sub")
+    assert lint(chart(head=NEEDS, x=named))[:2] == (1, {"no-privileged-containers"})
+
+
+@pytest.mark.threat(15)
+@pytest.mark.parametrize("key", ["!!str <<", "!mine <<", "*merge "])
+def test_what_go_does_not_merge_replaces_nothing(key: str, lint: Lint) -> None:
+    noted = "metadata: {name: evil, annotations: {a: &merge <<}}"
+    text = PLAIN.replace("metadata: {name: evil}", noted).replace(
+        "{privileged: true}", f"{{privileged: true, {key}: {{privileged: false}}}}"
+    )
+    assert lint(chart(x=text))[0] == 1
+
+
+@pytest.mark.threat(11)
+def test_a_custom_resource_hides_no_host_process_and_no_writer(lint: Lint) -> None:
+    """Of its containers, lint knows neither the names of their keys nor which pod's volumes they mount."""
+    windows = "  securityContext: {windowsOptions: {hostProcess: true}}\n"
+    assert lint(chart(x=WORKFLOW + windows))[1] == {"no-privileged-containers"}
+    for path in ("/opt/cni/bin", "/proc/sys"):
+        volumes = f"  volumes: [{{name: v, hostPath: {{path: {path}, type: Directory}}}}]\n"
+        reader = "{name: a, image: 'a:v1', volumeMounts: [{name: v, mountPath: /v, readOnly: true}]}"
+        assert lint(chart(x=f"{WORKFLOW}{volumes}  containers: [{reader}]\n"))[1] == {"no-system-folders"}, path
