@@ -270,6 +270,15 @@ def test_a_run_that_begins_from_scratch_loses_all() -> None:
     assert found.timeline.steps == 50
 
 
+def test_steps_between_the_lines_are_lost_too() -> None:
+    """Of a log with every tenth step: the first line after a restart covers the nine before its own."""
+    every = [(number, 8.0, 9.0) for number in range(10, 101, 10)]
+    for again, lost in ((0, 100), (5, 50), (9, 10)):
+        rest = logs.megatron([*every[again:], (110, 8.0, 9.0)], planned=200, begin=logs.BEGIN + 2000)
+        found = figures(logs.megatron(every, planned=200) + rest).timeline
+        assert ([restart.lost for restart in found.restarts], found.steps) == ([lost], 110)
+
+
 def test_times_of_kubectl_count_before_the_programs_own() -> None:
     run = logs.steps([8.0] * 10)
     stamped = [

@@ -504,3 +504,13 @@ def test_a_zone_does_not_lengthen_a_run_whose_times_are_of_an_epoch(tmp_path: Pa
     run = logs.dllogger(logs.steps([7.0] * 30), config={})
     end = "[NeMo I 2026-02-02 08:15:00 x:1] Async checkpoint save for step 25 (/c/a.ckpt) finalized successfully."
     assert figures(tmp_path, run + logs.text([end])).timeline.wall_seconds == 30 * 7
+
+
+def test_a_speed_without_a_step_is_not_said_to_be_absent(tmp_path: Path) -> None:
+    """As of NVIDIA's RNN-T: an epoch's speed names neither a step nor its unit."""
+    line = ':::MLLOG {{"time_ms": {}, "key": "{}", "value": {}, "metadata": {{"epoch_num": {}}}}}'
+    values = [("run_start", "null", 0), ("throughput", 3690.5, 1), ("eval_accuracy", 0.9, 1), ("eval_accuracy", 0.5, 2)]
+    lines = [line.format(1000 * at, *each) for at, each in enumerate(values)]
+    found = figures(tmp_path, logs.text(lines))
+    assert (found.speed.tokens, len(found.evaluations)) == (None, 2)
+    assert [each.message.endswith("nor a speed that is read") for each in found.notices] == [True]

@@ -87,6 +87,19 @@ def test_a_line_that_steps_follow_is_not_the_end(tmp_path: Path) -> None:
     assert explained(tmp_path, {"run.log": survived}).cause == "unknown"
 
 
+@pytest.mark.parametrize("failed", [False, True])
+def test_closed_connections_after_the_end_of_training_are_no_cause(failed: bool, tmp_path: Path) -> None:
+    store = "[rank{}]:[W403 11:49:27.8181 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=9): Failed to recv"
+    raised = "Exception raised from recvBytes at /pytorch/torch/csrc/distributed/c10d/Utils.hpp:682 (most recent call):"
+    report = "E0403 11:49:29 torch/distributed/elastic/api.py] failed (exitcode: 1) local_rank: 0" if failed else ""
+    done = "node-1: [after training is done] datetime: 2026-04-03 11:48:34"
+    logs = {"0.log": "\n".join([STEP.format(1000), done, store.format(1), raised, report]), "5.log": store.format(5)}
+    assert explained(tmp_path, logs).cause == ("another-rank" if failed else "unknown")
+    # another start of the program in the same file has no end of its own
+    logs["0.log"] += "\n[before the start of training step] datetime: 2026-04-03 12:48:34\n" + STEP.format(7) + raised
+    assert explained(tmp_path, logs).cause == "another-rank"
+
+
 def test_an_unknown_end_lists_what_was_read(tmp_path: Path) -> None:
     found = explained(tmp_path, {"a.log": STEP.format(1), "b.log": ""})
     assert (found.cause, found.examined) == ("unknown", ("a.log: 1 line", "b.log: 0 lines"))

@@ -154,7 +154,8 @@ def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[FigureNote]:
     if speed.tokens_per_gpu is None and options and timed:
         return [FigureNote("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values with -f")]
     if speed.tokens_per_gpu is None:
-        return [FigureNote("tokens/s and TFLOPS are not known: the log contains neither step times nor a speed")]
+        why = "the log contains neither step times nor a speed that is read"
+        return [FigureNote(f"tokens/s and TFLOPS are not known: {why}")]
     if speed.tflops is None and facts.get("dropped"):
         return [FigureNote("TFLOPS are not known, since layers drop tokens (reserve_length)")]
     if speed.tflops is None:

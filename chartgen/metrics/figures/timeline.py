@@ -75,12 +75,12 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
     goodput = min(steps * median / wall, 1.0) if wall and median else None
     timed = math.isfinite(log.begun) and {"seconds", "loss"} & track.columns.keys()  # no evaluations alone
     first = _positive(track.when[0] - begun - _behind(window, median)) if timed else None
-    restarts = _restarts(log)
+    restarts = _restarts(log, window.interval)
     if len(restarts) >= _MIXED and _FEWEST * len(restarts) > len(track):
         back = f"the steps go back {len(restarts)} times in {len(track):,} lines: several runs write at once"
         notices.append(FigureNote(back, "the figures mix them; give each run a log of its own"))
         restarts = ()
-    lost = _lost(restarts, median, wall) if wall and median else {}
+    lost = _lost(restarts, median, wall, window.interval) if wall and median else {}
     return Timeline(wall, first, steps, restarts, goodput, lost, checkpoints_of(log.checkpoints)), notices
 
 
@@ -121,7 +121,7 @@ def _backwards(log: Log) -> list[FigureNote]:
     return []
 
 
-def _restarts(log: Log) -> tuple[Restart, ...]:
+def _restarts(log: Log, interval: int) -> tuple[Restart, ...]:
     track = log.track
     found = []
     for before, after in pairwise(track.attempts()):
@@ -131,15 +131,21 @@ def _restarts(log: Log) -> tuple[Restart, ...]:
         cause, seen = log.causes.get(begun, ("unknown", None))
         detection = max(seen - begun, 0.0) if pause and seen is not None and seen <= begun + pause else None
         again = pause - detection if pause and detection is not None else None
-        found.append(Restart(step, max(reached - step + 1, 0), pause, cause, detection, again))
+        lost = max(reached - step + _covered(step, interval), 0)
+        found.append(Restart(step, lost, pause, cause, detection, again))
     return tuple(found)
 
 
-def _lost(restarts: Sequence[Restart], median: float, wall: float) -> dict[str, float]:
-    """Return the share of the wall time that each cause took; the first step of a start counts or is a repeated one."""
+def _covered(step: int, interval: int) -> int:
+    """Return the number of steps that a start's first line covers: checkpoints are at steps that are logged too."""
+    return interval if step % interval == 0 else 1
+
+
+def _lost(restarts: Sequence[Restart], median: float, wall: float, interval: int) -> dict[str, float]:
+    """Return the share of the wall time that each cause took; the first line of a start counts or is a repeated one."""
     shares: dict[str, float] = {}
     for each in restarts:
-        seconds = max((each.pause_seconds or 0.0) + (each.lost - 1) * median, 0.0)
+        seconds = max((each.pause_seconds or 0.0) + (each.lost - _covered(each.step, interval)) * median, 0.0)
         shares[each.cause] = shares.get(each.cause, 0.0) + seconds / wall
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from chartgen.visible import counted
 _SHOWN = 5  # lines of evidence
 _WAITS = {"collective-timeout", "no-step"}  # which a rank causes that may be found
 _LATE = float("inf")
+# Ranks say so when the first of them ends, also as planned: torch 2.9, torch/csrc/distributed/c10d/TCPStore.cpp.
+_STORE_ENDED = re.compile(r"\bTCPStore\b|\braised from (?:recv|send)Bytes")
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Seq
         *examined,
     )
     clues = sorted((clue for log in logs for clue in log.clues), key=_order)
+    if any(log.is_done for log in logs):
+        clues = [clue for clue in clues if clue.cause.level != "echo" or not _STORE_ENDED.search(clue.text)]
     first = clues[0] if clues else None
     if first is None or first.cause.level == "echo" or first.cause.name in _WAITS:
         waited = stuck or _from_timeouts(logs)

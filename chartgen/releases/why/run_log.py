@@ -47,6 +47,10 @@ _STEP = re.compile(
     r"(?i)^(?!.*(?:checkpoint|\bsav(?:e|ed|ing)\b|\bload(?:ed|ing)?\b))"
     r".*(?:\b(?:iteration|(?:global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)"
 )
+# Megatron-LM's first and last line of training, megatron/training/training.py; torchtitan's, torchtitan/train.py.
+_TRAINING = re.compile(
+    r"\[(?:before the start of training step|(after training is done))\]|^.{0,80}Training (completed|starts at step \d)"
+)
 _LABELLED = 10  # lines with a label, after which those before the first are the job script's, not the program's
 _SURVIVED = 3  # steps after which a line was not the end: other ranks may print one that they had begun
 # torch 2.8, torch/distributed/elastic/multiprocessing/errors: five lines for each failure.
@@ -98,6 +102,7 @@ class RunLog:
     ranks: range = range(0)  # global ranks whose output it contains; empty when unknown
     lines: int = 0
     unread: str = ""  # why it could not be read to its end
+    is_done: bool = False  # whether it says that training ended as planned
     clues: list[Clue] = field(default_factory=list)  # lines that name a cause
     timeouts: dict[int, TimedOut] = field(default_factory=dict)  # rank -> the first collective that did not end
     enqueued: dict[int, tuple[str, int]] = field(default_factory=dict)  # rank -> (group, last collective that it began)
@@ -202,6 +207,8 @@ class _LogReading:
             if len(self.log.clues) < _MOST_CLUES:
                 self.log.clues += ending(self.log, int(box[2]), text, self._boxed)
             return
+        if training := _TRAINING.search(text):
+            self.log.is_done = bool(training[1] or training[2] == "completed")
         self._reported(text, place)
         self._collective(rank, text, place)
         if not self._clue(rank, text, place) and self.log.clues and _STEP.match(text):
