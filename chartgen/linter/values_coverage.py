@@ -48,7 +48,9 @@ def documents(chart: Chart) -> Iterator[Finding]:
     described = schema_of(chart).get("properties")
     # a definition of a packed or missing subchart sees the chart's values, as templates of library charts do
     includes_others = not set(_INCLUDED.findall(templates)) <= set(_DEFINED.findall(templates))
-    all_used = includes_others or bool(_ALL_VALUES.search(templates))
+    # a chart of values alone is a patch of another chart
+    is_patch = not templates and free == {*_FREE}
+    all_used = is_patch or includes_others or bool(_ALL_VALUES.search(templates))
     paths = set(re.findall(r"\.Values\.(\w+)", others))
     for key in values.data.keys() - free:
         if not all_used and key not in paths and f'"{key}"' not in templates:
