@@ -492,12 +492,15 @@ def test_values_that_helm_or_another_file_uses(tmp_path: Path) -> None:
         "- {name: log, version: 1.x.x, import-values: [{child: a, parent: imported}]}\n"
     )
     values = "own: {}\nother: {}\ntags: {}\nimported: {}\nenabled: true\nport: 1\nhost: '{{ .Values.zone }}'\nzone: a\n"
+    values += "around: 1\nall: &all true\nmost:\n  some: &some 1\ncache: {on: *all, of: *some}\ntwice: &twice 1\n"
     files = {"Chart.yaml": head, "values.yaml": values + "nobody: 1\n", "files/web.conf": "listen {{ .Values.port }}\n"}
     files["templates/a.yaml"] = (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+        '{{ define "own" }}{{ .Values.theirs.around }}{{ end }}{{ $_ := .Values.cache }}'
         'data: {a: {{ tpl (.Files.Get "files/web.conf") . | quote }}, b: {{ tpl .Values.host . | quote }}}\n'
     )
-    assert [each.key for each in about(linted(written(tmp_path / "chart", files)), "values-are-used")] == ["nobody"]
+    found = about(linted(written(tmp_path / "chart", files)), "values-are-used")
+    assert sorted(str(each.key) for each in found) == ["nobody", "twice"]
 
 
 @pytest.mark.helm
