@@ -30,7 +30,8 @@ DEPENDENCIES = Rule(
 )
 REQUIREMENTS = "requirements.yaml"
 # Messages of Go's templates about a missing definition (text/template, and Helm's include).
-_UNDEFINED = re.compile(r'no template "|template "[^"]*" not defined|<\.Subcharts')
+# A variable such as $its.auth may be the values of a missing subchart, whose defaults come with it.
+_UNDEFINED = re.compile(r'no template "|template "[^"]*" not defined|<\.Subcharts|<\$\w[^>]*>: nil pointer')
 
 
 def dependencies(chart: Chart) -> list[Plain]:
@@ -81,7 +82,7 @@ def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> It
 
 
 def needs_missing(message: str, missing: Sequence[str]) -> bool:
-    """Report whether Helm failed because a missing dependency defines the templates or `.Subcharts.NAME` in use."""
+    """Report whether Helm failed because a missing dependency defines the templates, values or `.Subcharts` in use."""
     place = message.partition(" at <")[2]
     asks = any(f'"{name}"' in place or f".{name}" in place for name in missing)
     return bool(missing) and (asks or bool(_UNDEFINED.search(message)))

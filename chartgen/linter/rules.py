@@ -24,7 +24,7 @@ STYLE = frozenset(
         *("standard-labels", "security-context-is-explicit", "quantities-are-text", "limits-are-set"),
         *("no-host-access", "no-added-capabilities", "no-unconfined-containers", "tokens-are-not-mounted"),
         *("readme-names-values", "schema-describes-values", "no-banned-functions", "helm-lint-strict"),
-        *("scripts-are-sound", "images-are-pinned", "finished-jobs-expire"),
+        *("scripts-are-sound", "images-are-pinned", "finished-jobs-expire", "volumes-are-used"),
     )
 )
 SCHEMAS = "kubernetes schemas"

@@ -46,6 +46,7 @@ _ASKS = re.compile(r"\b(?:ternary|not|empty|hasKey|kindIs)\b")
 _HARMLESS = re.compile(
     r"(?i:(?:name|path|file|dir|ref|url|size|count|limit|ttl|enabled?|expir\w*)$)|\.(?:disable|enable|allow|require)[A-Z]\w*$"
 )
+_SWITCH = ("true", "false")  # as text, in environments
 _SECRET_KIND = re.compile(r"^kind:\s*[\"']?\w*Secret\b", re.MULTILINE)
 _VARIABLES = re.compile(r"(?i)(?:extra_?)?(?:env|envs|env_?vars?|environment|variables)")
 # People do not write longer lines; a longer one would take time quadratic in its length.
@@ -122,7 +123,7 @@ def _keys(expression: str, values: Document | None) -> Iterator[str]:
         for key in keys:
             around, node = node, node.get(key) if isinstance(node, dict) else None
         refers = keys[-1] == "key" and isinstance(around, dict) and "name" in around
-        harmless = refers or _HARMLESS.search(found) or isinstance(node, bool | int | float)
+        harmless = refers or _HARMLESS.search(found) or isinstance(node, bool | int | float) or node in _SWITCH
         if _SECRET_KEY.search(found) and not harmless:
             yield ".".join(keys)
 
@@ -141,5 +142,5 @@ def _in_values(values: Document) -> Iterator[Finding]:
 
 
 def _plain(value: object) -> bool:
-    """Report whether a value is the secret itself or a placeholder; `$(NAME)` refers to another variable."""
-    return value is None or (isinstance(value, str) and not value.startswith("$("))
+    """Report whether a value is the secret itself or a placeholder, no switch; `$(NAME)` refers to a variable."""
+    return value is None or (isinstance(value, str) and not value.startswith("$(") and value not in _SWITCH)

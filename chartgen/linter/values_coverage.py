@@ -12,7 +12,7 @@ from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.yaml import Document, Keys, load, read_text
 from chartgen.linter.dependencies import dependency_keys, subchart_keys
-from chartgen.linter.documents import schema_of, values_of
+from chartgen.linter.documents import head_of, schema_of, values_of
 from chartgen.linter.machines import unknown_keys
 from chartgen.linter.rules import UNIQUE
 from chartgen.linter.sources import fragment_texts, is_users
@@ -48,15 +48,27 @@ def documents(chart: Chart) -> Iterator[Finding]:
     described = schema_of(chart).get("properties")
     # a definition of a packed or missing subchart sees the chart's values, as templates of library charts do
     includes_others = not set(_INCLUDED.findall(templates)) <= set(_DEFINED.findall(templates))
-    all_used = includes_others or bool(_ALL_VALUES.search(templates))
-    paths = set(re.findall(r"\.Values\.(\w+)", others))
+    # a chart of values alone is a patch of another chart
+    is_patch = not templates and free == {*_FREE}
+    all_used = is_patch or includes_others or bool(_ALL_VALUES.search(templates))
+    # the chart around this one has its defaults in .Values.NAME, where this one's definitions may read them
+    name = re.escape(str(head_of(chart).get("name")))
+    paths = {*re.findall(r"\.Values\.(\w+)", others), *re.findall(rf"\.Values\.{name}\.(\w+)", templates)}
     for key in values.data.keys() - free:
-        if not all_used and key not in paths and f'"{key}"' not in templates:
+        used = all_used or key in paths or f'"{key}"' in templates
+        if not used and not _is_repeated(key, chart.files["values.yaml"]):
             yield _about("values-are-used", values, key, "no template uses it", "remove it")
         if "README.md" in chart.files and not re.search(rf"\b{re.escape(key)}\b", chart.files["README.md"]):
             yield _about("readme-names-values", values, key, "the README does not name it", "describe it there")
         if isinstance(described, dict) and key not in described:
             yield _about("schema-describes-values", values, key, "the schema does not describe it", "add it there")
+
+
+def _is_repeated(key: str, text: str) -> bool:
+    """Report whether other values of the file repeat the value of a top-level key, or a part of it, by an alias."""
+    part = re.search(rf"(?ms)^{re.escape(key)}:.*?(?=^\w|\Z)", text)
+    anchors = re.findall(r"\s&([\w-]+)", part[0]) if part else []
+    return bool(anchors) and not {*anchors}.isdisjoint(re.findall(r"\s\*([\w-]+)", text))
 
 
 def _own_values(chart: Chart, origin: Composed) -> Iterator[Finding]:

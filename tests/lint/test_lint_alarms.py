@@ -344,6 +344,17 @@ def test_a_missing_library_is_one_finding_and_leaves_the_question_open(tmp_path:
 
 
 @pytest.mark.helm
+def test_a_value_of_a_missing_subchart_may_come_with_it(tmp_path: Path) -> None:
+    text = '{{ $its := index .Values "database" }}a: {{ $its.auth.user }}\n'
+    files = {"Chart.yaml": HEAD + NEEDS % "database", "values.yaml": "database: {a: 1}\n", "templates/a.yaml": text}
+    folder = written(tmp_path / "chart", files)
+    (finding,) = (each for each in linted(folder) if each.level == "breaks")
+    assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
+    (folder / "Chart.yaml").write_text(HEAD)
+    assert about(linted(folder), "helm-template")
+
+
+@pytest.mark.helm
 def test_dependencies_of_charts_of_the_first_version(tmp_path: Path) -> None:
     files = {"Chart.yaml": HEAD.replace("v2", "v1"), "requirements.yaml": NEEDS % "database", "templates/job.yaml": JOB}
     (missing,) = about(linted(written(tmp_path / "chart", files)), "dependencies-are-there")
@@ -462,6 +473,16 @@ def test_values_that_a_template_from_elsewhere_may_use(tmp_path: Path) -> None:
     assert about(linted(folder), "values-are-used") == []
     (folder / "templates/a.yaml").write_text(text % "a")
     assert [each.key for each in about(linted(folder), "values-are-used")] == ["jobs"]
+    (folder / "templates/a.yaml").unlink()  # a patch of another chart has values alone
+    assert about(linted(folder), "values-are-used") == []
+    (folder / "Chart.yaml").write_text(HEAD + NEEDS % "database")
+    assert about(linted(folder), "values-are-used")
+
+
+@pytest.mark.helm
+def test_a_volume_without_a_mount_breaks_no_pod(tmp_path: Path) -> None:
+    folder = written(tmp_path / "chart", {"templates/job.yaml": JOB.rstrip() + "\n      volumes: [{name: left}]\n"})
+    assert [each.level for each in about(linted(folder), "volumes-are-used")] == ["style"]
 
 
 @pytest.mark.helm
@@ -471,12 +492,15 @@ def test_values_that_helm_or_another_file_uses(tmp_path: Path) -> None:
         "- {name: log, version: 1.x.x, import-values: [{child: a, parent: imported}]}\n"
     )
     values = "own: {}\nother: {}\ntags: {}\nimported: {}\nenabled: true\nport: 1\nhost: '{{ .Values.zone }}'\nzone: a\n"
+    values += "around: 1\nall: &all true\nmost:\n  some: &some 1\ncache: {on: *all, of: *some}\ntwice: &twice 1\n"
     files = {"Chart.yaml": head, "values.yaml": values + "nobody: 1\n", "files/web.conf": "listen {{ .Values.port }}\n"}
     files["templates/a.yaml"] = (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+        '{{ define "own" }}{{ .Values.theirs.around }}{{ end }}{{ $_ := .Values.cache }}'
         'data: {a: {{ tpl (.Files.Get "files/web.conf") . | quote }}, b: {{ tpl .Values.host . | quote }}}\n'
     )
-    assert [each.key for each in about(linted(written(tmp_path / "chart", files)), "values-are-used")] == ["nobody"]
+    found = about(linted(written(tmp_path / "chart", files)), "values-are-used")
+    assert sorted(str(each.key) for each in found) == ["nobody", "twice"]
 
 
 @pytest.mark.helm

@@ -52,6 +52,7 @@ HARMLESS = {
     ),
     "a Secret": "kind: Secret\nstringData:\n  x: |\n    HF_TOKEN={{ .Values.hfToken }}\n",
     "a switch": "- name: ALLOW_EMPTY_PASSWORD\n  value: {{ .Values.allowEmptyPassword | quote }}\n",
+    "a switch as text": "- name: ALWAYS_REFRESH_TOKEN\n  value: {{ .Values.alwaysRefreshToken }}\n",
     "a question": '- name: USE_PASSWORD\n  value: {{ ternary "yes" "no" (not .Values.password) }}\n',
     "other words": (
         "- name: MAX_TOKENS\n  value: {{ .Values.maxTokens }}\n- name: CACHE_KEY\n  value: {{ .Values.cacheKey }}\n"
@@ -62,7 +63,8 @@ HARMLESS = {
 
 @pytest.mark.parametrize("shape", HARMLESS)
 def test_what_is_no_token_is_not_one(shape: str) -> None:
-    assert not list(rendered_tokens(chart(HARMLESS[shape], "allowEmptyPassword: true\napiSecret: {name: a, key: b}\n")))
+    values = "allowEmptyPassword: true\nalwaysRefreshToken: 'true'\napiSecret: {name: a, key: b}\n"
+    assert not list(rendered_tokens(chart(HARMLESS[shape], values)))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,7 @@ def test_token_that_the_values_ask_for_is_found_and_never_shown(values: str) -> 
 
 def test_variables_by_reference_in_values_are_sound() -> None:
     values = "envs:\n- name: HF_TOKEN\n  valueFrom: {secretKeyRef: {name: a, key: b}}\n- {name: B_TOKEN, value: $(A)}\n"
+    values += "- {name: ALWAYS_REFRESH_TOKEN, value: 'true'}\n"
     assert not list(rendered_tokens(chart("x: 1", values)))
 
 
