@@ -243,20 +243,26 @@ def fits(data: Json, schema: Json, root: Schema) -> bool:
     Raises:
         LookupError: A keyword is not in `_FITS`, or compares lists or maps; other errors: the schema is not sound.
     """
-    if isinstance(schema, bool):
-        return schema
-    if "$ref" in schema:
-        start, *keys = schema["$ref"].split("/")
-        return fits(data, reduce(getitem, keys, {"#": root}[start]), root)
-    rules = [(*_FITS[keyword], wanted) for keyword, wanted in schema.items()]
-    return all(
-        judge(data, wanted, schema, lambda part, below: fits(part, below, root))
-        for types, judge, wanted in rules
-        if isinstance(data, types) and not (types is _NUMBER and isinstance(data, bool))
-    )
+
+    def fit(data: Json, schema: Json) -> bool:
+        if isinstance(schema, bool):
+            return schema
+        if "$ref" in schema:
+            start, *keys = schema["$ref"].split("/")
+            return fit(data, reduce(getitem, keys, {"#": root}[start]))
+        for keyword, wanted in schema.items():
+            types, judge = _FITS[keyword]
+            judged = isinstance(data, types) and not (types is _NUMBER and isinstance(data, bool))
+            if judged and not judge(data, wanted, schema, fit):
+                return False
+        return True
+
+    return fit(data, schema)
 
 
-def _is(data: Json, name: str) -> bool:
+def _is(data: Json, name: str | list[str]) -> bool:
+    if isinstance(name, list):
+        return any(_is(data, each) for each in name)
     if isinstance(data, bool):
         return name == "boolean"
     return isinstance(data, _TYPES[name]) or (name == "integer" and isinstance(data, float) and data.is_integer())
@@ -276,7 +282,7 @@ _NOTES = ("$schema", "title", "description", "default", "examples", "definitions
 # Keyword -> the type of data that it judges; how, from the data, its value, the schema around it, and `fits` for a part
 _FITS: dict[str, tuple[Any, Callable[..., bool]]] = {
     **dict.fromkeys(_NOTES, ((), bool)),
-    "type": (object, lambda data, of, *_: any(_is(data, each) for each in ([of] if isinstance(of, str) else of))),
+    "type": (object, lambda data, of, *_: _is(data, of)),
     "enum": (object, lambda data, values, *_: _among(data, values)),
     "const": (object, lambda data, value, *_: _among(data, [value])),
     "anyOf": (object, lambda data, below, _, fit: any(fit(data, each) for each in below)),
