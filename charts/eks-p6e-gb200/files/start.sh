@@ -33,12 +33,13 @@ source_profile() {
 : "${NODE_RANK:?is the number of this pod, from its label}"
 
 # Others may write to the storage of the outputs: no link there leads what this machine writes elsewhere.
-if [[ ${RUN_DIRECTORY-} == */outputs/* ]] && mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY" 2>/dev/null; then
-  outputs=$(cd "${RUN_DIRECTORY%%/outputs/*}/outputs" && pwd -P)
+if [[ ${RUN_DIRECTORY-} == */outputs/* ]]; then
+  outputs=$(readlink -m "${RUN_DIRECTORY%%/outputs/*}/outputs")
   for path in "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"; do
-    if [[ $(cd "$path" && pwd -P) != "$outputs"/* ]]; then
+    if [[ $(readlink -m "$path") != "$outputs"/* ]]; then
       echo "chartgen: $path leads out of $outputs by a link; remove it" >&2
       exit 1
     fi
+    mkdir -p "$path" 2>/dev/null || true
   done
 fi

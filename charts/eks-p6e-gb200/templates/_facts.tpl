@@ -21,7 +21,7 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- range list "limits" "requests" }}
 {{- range $name, $quantity := get ($own.resources | default (dict)) . | default (dict) }}{{ $_ := set $fact.requested $name $quantity }}{{ end }}
 {{- end }}
-{{- range list "gpusPerNode" "dataParallel" "globalBatch" }}{{ $_ := set $fact . (get $root.Run .) }}{{ end }}
+{{- range list "gpusPerNode" "pods" "dataParallel" "globalBatch" }}{{ $_ := set $fact . (get $root.Run .) }}{{ end }}
 {{- $_ := set $fact "expertTensor" (include "eks-p6e-gb200.expertTensor" $root | int64) }}
 {{- $_ := set $fact "pipelineLayers" (include "eks-p6e-gb200.pipelineLayers" $root | int64) }}
 {{- $_ := set $fact "world" $root.Run.worldSize }}

@@ -18,7 +18,7 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "machine" (merge (dict "name" $v.machineType "gpus" (int64 $machine.gpus) "fabric" ($machine.fabric | default (dict))) $machine) }}
 {{- $_ := set $fact "launcher" (pick $launcher "task" "processes" "precisions" "owns") }}
 {{- $_ := set $fact.launcher "image" ($launcher.image | default "") }}
-{{- range list "gpusPerNode" "dataParallel" "globalBatch" }}{{ $_ := set $fact . (get $root.Run .) }}{{ end }}
+{{- range list "gpusPerNode" "pods" "dataParallel" "globalBatch" }}{{ $_ := set $fact . (get $root.Run .) }}{{ end }}
 {{- $_ := set $fact "expertTensor" (include "gke-a3ultra.expertTensor" $root | int64) }}
 {{- $_ := set $fact "pipelineLayers" (include "gke-a3ultra.pipelineLayers" $root | int64) }}
 {{- $_ := set $fact "world" $root.Run.worldSize }}

@@ -61,9 +61,11 @@ GPUS = "index,temperature.gpu,power.draw,clocks.sm,clocks_throttle_reasons.activ
 GPUS += ",ecc.errors.uncorrected.volatile.total,remapped_rows.pending"
 # What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
 VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_VERSION", "NEMO_VERSION")
-# Flight Recorder of torch 2.4 and newer; newer names (TORCH_FR_...) include these. Dumps are for those who ask: with 1,
-# Megatron-LM 0.18.2 under torch 2.11 (two H200, 2026-11-27) did not end after its last step; with 0 it took 9 s.
-RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0"}
+# Flight Recorder of torch 2.4 and newer; newer names (TORCH_FR_...) include these. Megatron-LM 0.18 would have it dump
+# at each end too, after which torch 2.11 waits 8 minutes for a hang, and only what is active, which names no rank.
+RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
+RECORDER |= {"TORCH_NCCL_EXTRA_DUMP_ON_EXEC": "0", "TORCH_INCLUDE_ONLY_ACTIVE": "0"}
+DUMP = 8  # seconds until all processes end together; a dump with stacks took 6 on two H100 (torch 2.11, 2026-11-28)
 MEMORY = "/sys/fs/cgroup/memory."
 KERNEL = "/dev/kmsg"
 PRELUDE = os.environ.get("CHARTGEN_PRELUDE", "-")  # output of this machine before its program
@@ -125,6 +127,9 @@ class Watch:
         self._step = re.compile(re.escape(text.encode()) or STEP)
         self._due: float | None = None
         self._dead: float | None = None
+        self._abortion: float | None = None
+        rank = os.environ.get("RANK", "0")
+        self._pipe, self._dump = Path(f"{folder}.dump-{rank}.pipe"), BOX / f"nccl_trace_rank_{rank}"
         self._stopped = False
         self._line = self._tail = b""
         self._kernel = open_kernel()
@@ -137,14 +142,15 @@ class Watch:
             # A core of each rank would fill the disk.
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             environment["PYTHONFAULTHANDLER"] = "1"
-            dump = BOX / f"nccl_trace_rank_{os.environ.get('RANK', '0')}"
             # PyTorch makes no folder, follows a link of another user, and waits for who reads a pipe.
             with suppress(OSError):
-                for path in (BOX, dump):
+                for path in (BOX, self._dump):
                     if path.is_symlink() or path.is_fifo():
                         path.unlink(missing_ok=True)
                 BOX.mkdir(parents=True, exist_ok=True)
-            environment = {**RECORDER, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{BOX}/nccl_trace_rank_", **environment}
+            files = {"TEMP": f"{BOX}/nccl_trace_rank_", "PIPE": f"{self._folder}.dump-"}
+            recorder = RECORDER | {f"TORCH_NCCL_DEBUG_INFO_{kind}_FILE": path for kind, path in files.items()}
+            environment = recorder | environment
         self._program = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0
         )
@@ -183,7 +189,7 @@ class Watch:
         outputs, rest = [self._program.stdout.fileno()], REST
         while rest > 0:
             ended = self._program.poll() is not None
-            if select.select(outputs, [], [], 1.0 if outputs and not ended else 0.05)[0]:
+            if select.select(outputs, [], [], 1.0 if outputs and not ended and self._dead is None else 0.05)[0]:
                 block = os.read(outputs[0], 65536)
                 if not block:
                     outputs = []  # the program may have closed it, and go on
@@ -197,6 +203,9 @@ class Watch:
             now = time.monotonic()
             if self._dead is not None and now > self._dead:
                 self._program.kill()
+            elif self._abortion is not None and now > self._abortion:
+                self._abortion = None
+                self._program.send_signal(signal.SIGABRT)
             elif self._due is not None and self._dead is None and now > self._due:
                 if self._started or nothing_started():
                     self._end_machine()
@@ -230,19 +239,34 @@ class Watch:
         self._abort()
 
     def _stop(self, grace: int) -> None:
-        self._program.terminate()
+        if self._dead is None:  # else it ends soon, and SIGTERM would end it without its stacks
+            self._program.terminate()
         self._due = None  # a program that saves takes no steps
         if self._limit and not self._stopped:  # torchrun sends SIGTERM once more
             # Beside a process that failed, the others cannot save: they wait for it in a collective.
-            failed = Path(f"{self._folder}.code").exists()
-            signal.alarm(SPARE if failed else max(grace - SPARE, 1))
+            signal.alarm(SPARE if self._failed() else max(grace - SPARE - DUMP, 1))
         self._stopped = True
 
+    def _failed(self) -> bool:
+        """Report whether a process of this machine has failed."""
+        return Path(f"{self._folder}.code").exists()
+
     def _abort(self) -> None:
-        if self._dead is None:
-            self._dead = time.monotonic() + DYING
+        """Have the process print its stacks and end; in a hang, after a dump if PyTorch makes one."""
+        if self._dead is not None:
+            return
+        now = time.monotonic()
+        self._dead = now + DYING
+        self._program.send_signal(signal.SIGCONT)  # a stopped process would take no other signal
+        with suppress(OSError):  # nobody reads it
+            if not self._failed():
+                pipe = os.open(self._pipe, os.O_WRONLY | os.O_NONBLOCK)
+                self._abortion = now + DUMP
+                self._dump.unlink(missing_ok=True)  # of an earlier start
+                os.write(pipe, b"\n")
+                os.close(pipe)
+        if self._abortion is None:
             self._program.send_signal(signal.SIGABRT)
-            self._program.send_signal(signal.SIGCONT)  # a stopped process would take no other signal
 
 
 def announce_start() -> None:

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -70,7 +71,7 @@ def log(text: str) -> None:
 def listing(source: str, url: str, headers: dict[str, str]) -> tuple[Any, Any]:
     """Read one page of a listing, and the headers that came with it."""
     with open_address(url, headers) as answer:
-        text = answer.read(PAGE_BYTES + 1)
+        text = BufferedReader(answer).read(PAGE_BYTES + 1)  # alone it has no limit for a chunk of negative length
         if len(text) > PAGE_BYTES:
             raise FetchError(f"{source}: a page of its listing is larger than {PAGE_BYTES >> 20} MiB")
         return json.loads(text), answer.headers
@@ -251,12 +252,13 @@ def receive(item: DownloadItem, part: Path) -> None:
     with open_address(item.url, {**item.headers, **({"Range": f"bytes={have}-"} if have else {})}) as answer:
         have = continued(answer, part, have)
         length = answer.length  # None where the server states none that is a number
-        total = item.size if length is None else have + length
+        whole = re.search(r"/(\d{1,18})$", answer.headers.get("Content-Range", "")) if have else None
+        total = int(whole[1]) if whole else item.size if length is None else have + length
         if item.size not in (None, total):
             part.unlink(missing_ok=True)
             raise FetchError(f"{public(item.url)}: has {total} bytes, but {item.size} in its listing")
         with part.open("ab" if have else "wb") as file:
-            while data := answer.read(CHUNK):
+            while data := answer.read1(CHUNK):  # `read` has no limit for a chunk of negative length
                 if total is not None and file.tell() + len(data) > total:
                     part.unlink()
                     raise FetchError(f"{public(item.url)}: sends more than the {total} bytes in its listing")

@@ -16,9 +16,10 @@ class FetchError(Exception):
 class SameHost(HTTPRedirectHandler):
     """Keeps a token on its scheme and host: hubs redirect to stores, which must not see it."""
 
-    def redirect_request(self, req: Request, *rest: Any) -> Request | None:
+    def redirect_request(self, req: Request, fp: Any, *rest: Any) -> Request | None:
         """Follow to web addresses only, with the headers that urllib does not redirect on the same scheme and host."""
-        new = super().redirect_request(req, *rest)
+        fp.close()  # its body, of any length, would be read into the memory
+        new = super().redirect_request(req, fp, *rest)
         if new:
             follows(req.full_url, new.full_url)
             if same_host(req.full_url, new.full_url):
