@@ -293,7 +293,10 @@ def test_without_the_promised_network_the_master_ends_with_its_exit_code(make: A
     done = cluster.run()
     assert done.returncode == 78
     line = "transport: promised RoCE, NCCL uses Socket on eth0: NET/IB : No device found.; see "
-    assert sum(text.startswith(line) for text in done.stderr.splitlines()) == 2
+    assert sum(text.startswith(line) for text in done.stdout.splitlines()) == 2
+    boxes = sorted(cluster.folder.rglob("blackbox/*"))
+    assert [box.name for box in boxes] == ["machine-0.log", "machine-1.log"]
+    assert all(line in box.read_text() and "exit code 78" in box.read_text() for box in boxes)
     assert cluster.ranks() == []
     assert cluster.mpirun()["argv"][-2:] == ["bash", "/etc/chartgen/transport.sh"]
 
