@@ -273,7 +273,7 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
         yield ("limits", "machines"), shared | found
     if hours := limits.get("hours"):
         most, key, restarts = int(hours * 3600), "run.deadlineSeconds", "run.maxRestarts"
-        # Most controllers count it anew at each start; without a number, a run that saves may have any number of them.
+        # Most controllers count it again at each start; without a number, a run that saves may have any number of them.
         once = f"workload in {list(_ONCE)}"
         ends = f"{restarts} is not None or not checkpoint.enabled"
         found = {
@@ -281,7 +281,7 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
             "also": [restarts, "checkpoint.enabled"],
             "require": f"{key} is not None and {key} * (1 if {once} else 1 + {restarts}) <= {most}"
             f" and ({once} or {ends})",
-            "message": f"a run must end after {hours} hours, and each restart begins to count anew",
+            "message": f"a run must end after {hours} hours, and each restart begins to count again",
             "hint": f"use {most} divided by the starts: 1 + {restarts}, which a run that saves must set",
         }
         yield ("limits", "hours"), shared | found

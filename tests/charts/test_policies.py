@@ -198,7 +198,7 @@ def test_spares_count_as_machines_in_check_and_helm(acme: Path) -> None:
 
 @pytest.mark.parametrize(("name", "kind", "sets"), [each for each in USUAL if each[1] != "job" and each[2] != DATA])
 def test_hours_of_a_run_are_those_of_all_its_starts(acme: Path, name: str, kind: str, sets: tuple[str, ...]) -> None:
-    """The controllers of most kinds count a deadline anew at each start: 72 hours were years."""
+    """The controllers of most kinds count a deadline again at each start: 72 hours were years."""
     chart = compose(load_target(name, open_library([acme])), kind)
     once = kind in ("mpijob", "pytorchjob")
     assert objects_of(chart, *sets, "run.deadlineSeconds=86400", "run.maxRestarts=2")
