@@ -136,7 +136,8 @@ def test_pytorch_is_asked_for_its_dump_before_a_hang_ends(tmp_path: Path) -> Non
     pytorch = """
 import os, select, time
 rank = os.environ["RANK"]
-os.mkfifo(pipe := os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"] + rank + ".pipe")
+os.unlink(pipe := os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"] + rank + ".pipe")
+os.mkfifo(pipe)
 asked = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
 print("step: 1", flush=True)
 select.select([asked], [], [])

@@ -148,7 +148,11 @@ class Watch:
                     if path.is_symlink() or path.is_fifo():
                         path.unlink(missing_ok=True)
                 BOX.mkdir(parents=True, exist_ok=True)
-            files = {"TEMP": f"{BOX}/nccl_trace_rank_", "PIPE": f"{self._folder}.dump-"}
+            files = {"TEMP": f"{BOX}/nccl_trace_rank_"}
+            with suppress(OSError):  # PyTorch, which makes its own, would fail where no pipe can be
+                self._pipe.unlink(missing_ok=True)
+                os.mkfifo(self._pipe)
+                files["PIPE"] = f"{self._folder}.dump-"
             recorder = RECORDER | {f"TORCH_NCCL_DEBUG_INFO_{kind}_FILE": path for kind, path in files.items()}
             environment = recorder | environment
         self._program = subprocess.Popen(
