@@ -181,6 +181,11 @@ def test_steps_of_genuine_logs_are_seen(tmp_path: Path, name: str) -> None:
     assert b"Current thread" in done.stdout
 
 
+def test_coloured_steps_are_seen(tmp_path: Path) -> None:
+    steps = "import time\nfor n in range(9): print(f'\\x1b[31mstep: {n}\\x1b[0m loss: 1', flush=True); time.sleep(0.3)"
+    assert watch(tmp_path, steps, HANG_SECONDS="1").returncode == 0
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -100,6 +100,30 @@ def test_closed_connections_after_the_end_of_training_are_no_cause(failed: bool,
     assert explained(tmp_path, logs).cause == "another-rank"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[WARNING] Error running lspci: [Errno 2] No such file or directory: 'lspci', fallback to device name",
+        "m-1:1:1 [0] NCCL INFO NET/Plugin : Plugin load (libnccl-net.so) returned 2 : No such file or directory",
+        "ucs_vfs_sock.c:101 UCX ERROR inotify_add_watch(/tmp) failed: No space left on device",
+        "INFO: Unable to initialize backend 'tpu': libtpu.so: cannot open: No such file or directory",
+    ],
+)
+def test_lines_of_runs_that_go_on_are_no_cause(tmp_path: Path, line: str) -> None:
+    raised = "FileExistsError: [Errno 17] File exists: 'checkpoints'"
+    assert explained(tmp_path, {"a.log": line}).cause == "unknown"
+    assert explained(tmp_path, {"a.log": f"{line}\n{raised}"}).cause == "exception"
+
+
+def test_clues_before_coloured_steps_and_the_end_of_training_are_none(tmp_path: Path) -> None:
+    early = "OSError: [Errno 28] No space left on device\n"
+    steps = "".join(f"\x1b[31mstep: {number}\x1b[0m loss: 1\n" for number in range(1, 5))
+    ended = STEP.format(1) + "[after training is done] datetime: 2026-04-03 11:48:34\n"
+    for log in (early + steps, early + ended):
+        assert explained(tmp_path, {"a.log": log}).cause == "unknown"
+    assert explained(tmp_path, {"a.log": early + ended + early}).cause == "disk-full"
+
+
 def test_an_unknown_end_lists_what_was_read(tmp_path: Path) -> None:
     found = explained(tmp_path, {"a.log": STEP.format(1), "b.log": ""})
     assert (found.cause, found.examined) == ("unknown", ("a.log: 1 line", "b.log: 0 lines"))

@@ -38,12 +38,13 @@ class CauseTable:
     stacks: tuple[Cause, ...]
     waits: tuple[Cause, ...]  # causes of collectives that do not end
     collectives: re.Pattern[str]  # found in the stack of a rank that waits for others
+    harmless: re.Pattern[str]  # lines of runs that go on
     triggers: tuple[str, ...]  # texts of which each line that a row matches contains one, in small letters
 
     def of_line(self, line: str) -> Cause | None:
         """Return the cause that a line names."""
         small = line.lower()
-        if not any(map(small.__contains__, self.triggers)):
+        if not any(map(small.__contains__, self.triggers)) or self.harmless.search(line):
             return None
         return next((row for row in self.rows if row.pattern and row.pattern.search(line)), None)
 
@@ -71,6 +72,7 @@ def cause_table() -> CauseTable:
         tuple(_cause(name, "hang", row) for name, row in data["stacks"].items()),
         tuple(_cause(name, "hang", row) for name, row in data["waits"].items()),
         re.compile(data["collectives"]),
+        re.compile(data["harmless"]),
         tuple(data["triggers"]),
     )
 

@@ -51,6 +51,7 @@ _STEP = re.compile(
 _TRAINING = re.compile(
     r"\[(?:before the start of training step|(after training is done))\]|^.{0,80}Training (completed|starts at step \d)"
 )
+_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")  # torchtitan's own lines have them
 _LABELLED = 10  # lines with a label, after which those before the first are the job script's, not the program's
 _SURVIVED = 3  # steps after which a line was not the end: other ranks may print one that they had begun
 # torch 2.8, torch/distributed/elastic/multiprocessing/errors: five lines for each failure.
@@ -163,7 +164,7 @@ def _read_lines(log: RunLog, lines: Iterable[str]) -> RunLog:
     left = _MOST_LINES
     for line in lines:
         for part in line.rstrip("\r\n").split("\r"):
-            reading.take(part[:LONGEST])
+            reading.take(_COLOUR.sub("", part[:LONGEST]))
             left -= 1
         log.lines += 1
         if left <= 0:
@@ -209,13 +210,19 @@ class _LogReading:
             return
         if training := _TRAINING.search(text):
             self.log.is_done = bool(training[1] or training[2] == "completed")
+            if self.log.is_done:
+                self._forget()
         self._reported(text, place)
         self._collective(rank, text, place)
         if not self._clue(rank, text, place) and self.log.clues and _STEP.match(text):
             self._steps += 1
             if self._steps >= _SURVIVED:
-                self.log.clues.clear()
-                self._before = 0
+                self._forget()
+
+    def _forget(self) -> None:
+        """Forget the clues: the run went on after them."""
+        self.log.clues.clear()
+        self._before = 0
 
     def finish(self) -> RunLog:
         self._end_report()

@@ -74,6 +74,7 @@ FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidi
 # Face: "5/100 [00:07<".
 # "saving checkpoint at iteration 1000" and "loaded at step 5" are no steps: ranks print them that never print a step.
 OTHER = rb"checkpoint|\bsav(e|ed|ing)\b|\bload(ed|ing)?\b|\bresum"
+COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")  # torchtitan's own lines have them
 STEP = rb"(?i)^(?!.*(%s)).*(\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)" % OTHER
 
 BOX = Path(os.environ.get("RUN_DIRECTORY", "."), "blackbox")
@@ -143,12 +144,13 @@ class Watch:
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             environment["PYTHONFAULTHANDLER"] = "1"
             # PyTorch makes no folder, follows a link of another user, and waits for who reads a pipe.
+            files = {}
             with suppress(OSError):
                 for path in (BOX, self._dump):
                     if path.is_symlink() or path.is_fifo():
                         path.unlink(missing_ok=True)
                 BOX.mkdir(parents=True, exist_ok=True)
-            files = {"TEMP": f"{BOX}/nccl_trace_rank_"}
+                files["TEMP"] = f"{BOX}/nccl_trace_rank_"  # not where a link stays
             with suppress(OSError):  # PyTorch, which makes its own, would fail where no pipe can be
                 self._pipe.unlink(missing_ok=True)
                 os.mkfifo(self._pipe)
@@ -219,6 +221,7 @@ class Watch:
         """Look for a step in the lines that a block completes; carriage returns end those of a bar."""
         *lines, rest = re.split(rb"[\r\n]", self._line + block)
         self._line = rest[-LONGEST:]
+        lines = [COLOUR.sub(b"", line) for line in lines]
         if self._limit and any(map(self._step.search, lines)):
             now = self._last = time.monotonic()
             if not self._started:
