@@ -134,9 +134,8 @@ FACTS: dict[str, Callable[[Job], Any]] = {
     "world": lambda job: job.world,
     "gpusPerNode": lambda job: job.gpus_per_node,
     "pods": lambda job: (
-        job.nodes + job.values["run"]["spares"]
-        if job.launcher.processes in ("gpu", "ray")
-        else job.own.get("nodes") or 1
+        (job.nodes if job.launcher.processes in ("gpu", "ray") else job.own.get("nodes") or 1)
+        + (job.values["run"]["spares"] if job.launcher.task != "data" else 0)
     ),
     "modelParallel": lambda job: job.model_parallel,
     "expertParallel": lambda job: job.expert_parallel,
