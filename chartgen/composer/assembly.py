@@ -329,6 +329,9 @@ def _template_name(file: Path) -> str:
 
 def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -> None:
     """Refuse two templates of one name, of which Helm would silently take the last."""
+    names = [name for text in files.values() for name in DEFINE.findall(text)]
+    if len(names) == len(set(names)):
+        return
     first: dict[str, str] = {}
     problems = []
     for name, text in files.items():
@@ -364,7 +367,7 @@ def _with_used_definitions(
     used: set[str] = set()
     left = [text for path, text in files.items() if path not in helpers]
     while left:
-        new = {by_word[word] for word in left.pop().split('"') if word in by_word} - used
+        new = {by_word[word] for word in by_word.keys() & left.pop().split('"')} - used
         used |= new
         left += [defined[name] for name in new]
     kept = {

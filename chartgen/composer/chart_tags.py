@@ -103,7 +103,8 @@ class Tags:
 
     def common(self, name: str, **more: Any) -> str:
         """Fill in a file that all charts share."""
-        return self.render(source_text(COMMON / name), COMMON / name, **more)
+        path = COMMON / name
+        return self.render(source_text(path), path, **more)
 
     @cached_property
     def _facts(self) -> dict[str, Any]:

@@ -57,7 +57,8 @@ _own_file, _own_files = cache(os.path.isfile), cache(_files)
 
 def source_text(path: Path) -> str:
     """Read a file of a definition, as `read_text` does; chartgen's own stay the same while it runs: read once."""
-    return _own_text(str(path)) if is_builtin(path) else read_text(path)
+    name = str(path)
+    return _own_text(name) if name.startswith(_WITHIN) else read_text(path)
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,7 @@ from chartgen.composer.fragment import load_fragment
 from chartgen.composer.launcher import load_launcher
 from chartgen.composer.library import Library
 from chartgen.composer.presets import overlays, preset_layers, preset_summary, presets
-from chartgen.composer.rules import FILE, read_rules
+from chartgen.composer.rules import read_rules
 from chartgen.composer.values import value_rows
 from chartgen.composer.workload import load_workload
 from chartgen.helm import gotemplate
@@ -180,4 +180,4 @@ def _values(folder: Path, before: str = "") -> list[ValueFacts]:
 
 
 def _rules(folder: Path) -> list[str]:
-    return list(dict.fromkeys(rule.id for rule in read_rules(folder / FILE)))
+    return list(dict.fromkeys(rule.id for rule in read_rules(folder)))

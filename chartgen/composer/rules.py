@@ -68,13 +68,13 @@ def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> li
     Raises:
         ChartgenError: A file that is not as it should be.
     """
-    found = [*read_rules(COMMON / FILE)]
+    found = [*read_rules(COMMON)]
     for each in target.launchers:
-        found += read_rules(each.path / FILE, each.name) if launcher in ("", each.name) else ()
+        found += read_rules(each.path, each.name) if launcher in ("", each.name) else ()
     for folder in workload:
-        found += read_rules(folder / FILE)
+        found += read_rules(folder)
     for fragment in target.fragments:
-        found += read_rules(fragment.path / FILE, tasks=("train", "test") if fragment.gpu_only else TASKS)
+        found += read_rules(fragment.path, tasks=("train", "test") if fragment.gpu_only else TASKS)
     for policy in target.policies:
         found += policy_rules(policy)
     refuse(_clashes(found))
@@ -98,12 +98,12 @@ def builtin_rules() -> list[ValuesRule]:
     """Return all rules of chartgen's own files."""
     found: list[ValuesRule] = []
     for path in sorted(BUILTIN.rglob(FILE)):
-        found += read_rules(path, path.parent.name if path.parent.parent.name == "launchers" else "")
+        found += read_rules(path.parent, path.parent.name if path.parent.parent.name == "launchers" else "")
     return found
 
 
-def read_rules(path: Path, launcher: str = "", tasks: tuple[str, ...] = TASKS) -> tuple[ValuesRule, ...]:
-    """Return the rules of one file; none if the file does not exist.
+def read_rules(folder: Path, launcher: str = "", tasks: tuple[str, ...] = TASKS) -> tuple[ValuesRule, ...]:
+    """Return the rules of one folder; none if it has no file of rules.
 
     Args:
         launcher: The launcher that the rules belong to; empty for all.
@@ -112,8 +112,9 @@ def read_rules(path: Path, launcher: str = "", tasks: tuple[str, ...] = TASKS) -
     Raises:
         ChartgenError: Unknown keys, wrong types, and expressions that are none, all at once.
     """
-    if not has_file(path.parent, path.name):
+    if not has_file(folder, FILE):
         return ()
+    path = folder / FILE
     state = None if is_builtin(path) else path.stat()
     return _read(path, launcher, tasks, state and (state.st_mtime_ns, state.st_size))
 

@@ -54,23 +54,35 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> ChartSchema:
     _check_schemes(parts)
     _check_sub_paths(target, parts)
     common = read_schema(LAUNCHERS / SCHEMA_FILE)
-    shared = {key: {"$ref": f"#/definitions/launcher{key.capitalize()}"} for key in common}
-    definitions = {f"launcher{key.capitalize()}": value for key, value in common.items()}
+    definitions = {_definition(key): value for key, value in common.items()}
     # a file is JSON already: to write it again takes a twentieth of a chart's time
     written = [f"[{ENCODE(str(path))},{source_text(path)}]" for path in paths]
-    parts = [*parts[len(paths) :], (str(LAUNCHERS / SCHEMA_FILE), {"definitions": definitions})]
+    written += map(ENCODE, [*parts[len(paths) :], (str(LAUNCHERS / SCHEMA_FILE), {"definitions": definitions})])
     for launcher in target.launchers:
         own = launcher.path / SCHEMA_FILE
-        schema = launcher_schema(own) if has_file(launcher.path, SCHEMA_FILE) else {}
-        schema = {"type": "object", **schema, "properties": shared | schema.get("properties", {})}
-        parts.append((str(own), _nested("launchers", launcher.name, schema)))
+        text = source_text(own) if has_file(launcher.path, SCHEMA_FILE) else "{}"
+        written.append(_of_launcher(own, launcher.name, text, tuple(common)))
     # a site file or preset of the target is for all its charts
     others = {launcher.name: _left_out(launcher.name, target) for launcher in target.left_out}
     left_out = _nested("launchers", {"type": "object", "properties": others, "description": _ALL})
     enums = {"launcher": [launcher.name for launcher in target.launchers], "machineType": list(target.machines)}
     chosen = {"properties": {key: {"enum": names} for key, names in enums.items()}}
-    parts += [(str(target.path), left_out), (str(target.path), chosen)]
-    return _merged(f"[{','.join([*written, *map(ENCODE, parts)])}]", ENCODE(_way_to_others(target)))
+    written += [ENCODE((str(target.path), part)) for part in (left_out, chosen)]
+    return _merged(f"[{','.join(written)}]", ENCODE(_way_to_others(target)))
+
+
+def _definition(key: str) -> str:
+    return f"launcher{key.capitalize()}"
+
+
+@lru_cache(maxsize=256)
+def _of_launcher(path: Path, name: str, text: str, shared: Sequence[str]) -> str:
+    """Return the part of a launcher's values as JSON; earlier, the text was the map of their schemas."""
+    schema = _parse(text, path)
+    schema = schema if isinstance(schema.get("properties"), dict) else {"properties": schema}
+    common = {key: {"$ref": f"#/definitions/{_definition(key)}"} for key in shared}
+    schema = {"type": "object", **schema, "properties": common | schema["properties"]}
+    return ENCODE((str(path), _nested("launchers", name, schema)))
 
 
 @lru_cache(maxsize=16)
@@ -230,12 +242,6 @@ class _SchemaLayout:
 def read_schema(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file; raise ChartgenError for anything else."""
     return _parse(source_text(path), path)
-
-
-def launcher_schema(path: Path) -> dict[str, Any]:
-    """Read the schema of a launcher's values, as `read_schema`; in the earlier form, the map of their schemas alone."""
-    schema = read_schema(path)
-    return schema if isinstance(schema.get("properties"), dict) else {"properties": schema}
 
 
 def _nested(*keys_and_schema: Any) -> dict[str, Any]:

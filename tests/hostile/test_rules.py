@@ -69,7 +69,7 @@ def test_what_is_no_expression_is_told_at_its_place(tmp_path: Path, text: str) -
     path = tmp_path / "rules.yaml"
     path.write_text(RULE.format(text))
     with pytest.raises(ChartgenError) as caught:
-        read_rules(path)
+        read_rules(tmp_path)
     (problem,) = caught.value.problems
     assert (problem.path, problem.line) == (path, 7)
     assert problem.column >= 3
@@ -104,7 +104,7 @@ def test_what_is_no_list_of_rules_is_told_in_short_lines(tmp_path: Path, text: s
     path = tmp_path / "rules.yaml"
     path.write_text(text)
     with pytest.raises(ChartgenError) as caught:
-        read_rules(path)
+        read_rules(tmp_path)
     assert {problem.path for problem in caught.value.problems} == {path}
     assert all(len(str(problem)) < 500 and "\n" not in str(problem) for problem in caught.value.problems)
 
@@ -112,10 +112,10 @@ def test_what_is_no_list_of_rules_is_told_in_short_lines(tmp_path: Path, text: s
 def test_large_files_are_read_rule_by_rule(tmp_path: Path) -> None:
     path, count = tmp_path / "rules.yaml", 5000
     path.write_text("".join(SOUND.replace("id: x", f"id: x-{each}") for each in range(count)))
-    assert len(read_rules(path)) == count
+    assert len(read_rules(tmp_path)) == count
     path.write_text(RULE.format("nodes or " * 250_000 + "nodes"))
     with pytest.raises(ChartgenError) as caught:
-        read_rules(path)
+        read_rules(tmp_path)
     assert len(str(caught.value)) < 500
 
 

@@ -168,7 +168,7 @@ def all_rules() -> set[tuple[str, int]]:
 def _count(path: Path) -> int:
     from chartgen.composer.rules import read_rules
 
-    return len(read_rules(path))
+    return len(read_rules(path.parent))
 
 
 def name_of(rule: ValuesRule) -> tuple[str, int]:
