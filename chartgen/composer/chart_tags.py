@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen import __version__
-from chartgen.composer.definition import files_in, has_file, is_builtin, source_text
+from chartgen.composer.definition import file_in, files_in, has_file, is_builtin, source_text
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import CONTAINER, INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
@@ -103,7 +103,7 @@ class Tags:
 
     def common(self, name: str, **more: Any) -> str:
         """Fill in a file that all charts share."""
-        path = COMMON / name
+        path = file_in(COMMON, name)
         return self.render(source_text(path), path, **more)
 
     @cached_property
@@ -340,7 +340,7 @@ class Tags:
         text = launcher.parts.get(name, "")
         if self.marks or "<%" in text:  # most have no tag, and a hundred paths take a tenth of the time
             in_container = name in LAUNCHERS_FIELDS.values() and not has_file(launcher.path, name)
-            text = self.render(text, launcher.path / (CONTAINER if in_container else name), launcher=launcher)
+            text = self.render(text, file_in(launcher.path, CONTAINER if in_container else name), launcher=launcher)
         return text.strip("\n")
 
 

@@ -52,6 +52,8 @@ def _files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(folder.iterdir(), key=str)) if folder.is_dir() else ()
 
 
+# Joining a path takes microseconds, and the same hundred files are asked for chart by chart.
+file_in = lru_cache(maxsize=4096)(Path.joinpath)
 _own_file, _own_files = cache(os.path.isfile), cache(_files)
 
 

@@ -10,7 +10,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, Tags, indented
-from chartgen.composer.definition import has_file, is_builtin, source_text
+from chartgen.composer.definition import file_in, has_file, is_builtin, source_text
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.policies import values_of
 from chartgen.composer.schema import ENCODE, LAUNCHERS, OF_RUNS, ChartSchema, chart_schema, schema_text, setup_schema
@@ -89,7 +89,7 @@ def _joined(tags: Tags) -> tuple[str, list[ValueRow], ChartSchema, list[Part]]:
     """Join the values of a chart of runs: their text, a row for each value, their schema, and the parts."""
     target = tags.target
     folders = [COMMON, *tags.workload.folders, *(fragment.path for fragment in target.fragments)]
-    parts = [_part(tags, folder / "values.yaml") for folder in folders if has_file(folder, "values.yaml")]
+    parts = [_part(tags, file_in(folder, "values.yaml")) for folder in folders if has_file(folder, "values.yaml")]
     parts += [
         Part(policy.path, text, text, schema) for policy in target.policies for text, schema in [values_of(policy)]
     ]
@@ -124,7 +124,7 @@ def _part(tags: Tags, path: Path) -> Part:
 
 
 def _launcher_values(tags: Tags, launcher: Launcher) -> str:
-    paths = [folder / "values.yaml" for folder in (LAUNCHERS, launcher.path) if has_file(folder, "values.yaml")]
+    paths = [file_in(folder, "values.yaml") for folder in (LAUNCHERS, launcher.path) if has_file(folder, "values.yaml")]
     return "".join(tags.render(source_text(path), path, launcher=launcher) for path in paths)
 
 

@@ -8,7 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import definition_schema, has_file, is_builtin, misfits, one_line_texts, record_of
+from chartgen.composer.definition import (
+    definition_schema,
+    file_in,
+    has_file,
+    is_builtin,
+    misfits,
+    one_line_texts,
+    record_of,
+)
 from chartgen.composer.expressions import ExpressionError, fields, parse_expression
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import Policy, rule_rows
@@ -114,7 +122,7 @@ def read_rules(folder: Path, launcher: str = "", tasks: tuple[str, ...] = TASKS)
     """
     if not has_file(folder, FILE):
         return ()
-    path = folder / FILE
+    path = file_in(folder, FILE)
     state = None if is_builtin(path) else path.stat()
     return _read(path, launcher, tasks, state and (state.st_mtime_ns, state.st_size))
 

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.definition import has_file, is_builtin, source_text
+from chartgen.composer.definition import file_in, has_file, is_builtin, source_text
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
 from chartgen.composer.target import Target
@@ -48,7 +48,7 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> ChartSchema:
     Raises:
         ChartgenError: An invalid schema, or two that contradict each other about one value.
     """
-    paths = [folder / SCHEMA_FILE for folder in folders if has_file(folder, SCHEMA_FILE)]
+    paths = [file_in(folder, SCHEMA_FILE) for folder in folders if has_file(folder, SCHEMA_FILE)]
     parts = [(str(path), _sound(path)) for path in paths]
     parts += [(str(policy.path), values_of(policy)[1]) for policy in target.policies]
     _check_schemes(parts)
@@ -59,7 +59,7 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> ChartSchema:
     written = [f"[{ENCODE(str(path))},{source_text(path)}]" for path in paths]
     written += map(ENCODE, [*parts[len(paths) :], (str(LAUNCHERS / SCHEMA_FILE), {"definitions": definitions})])
     for launcher in target.launchers:
-        own = launcher.path / SCHEMA_FILE
+        own = file_in(launcher.path, SCHEMA_FILE)
         text = source_text(own) if has_file(launcher.path, SCHEMA_FILE) else "{}"
         written.append(_of_launcher(own, launcher.name, text, tuple(common)))
     # a site file or preset of the target is for all its charts

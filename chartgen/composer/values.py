@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chartgen.composer.definition import has_file
+from chartgen.composer.definition import file_in, has_file
 from chartgen.composer.schema import ENCODE, read_schema
 from chartgen.errors import did_you_mean, refuse
 from chartgen.helm import gotemplate
@@ -76,7 +76,7 @@ def check_parts(parts: Sequence[Part]) -> None:
     for part in parts:
         folder, schema = part.path.parent, part.schema or {}
         if part.schema is None and has_file(folder, SCHEMA_FILE):
-            schema = read_schema(folder / SCHEMA_FILE)
+            schema = read_schema(file_in(folder, SCHEMA_FILE))
         known = schema.get("properties", {})
         own: dict[Keys, Path] = {}
         for keys in _owned(require_map(part.document, "a values file")):
