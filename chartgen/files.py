@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -80,6 +78,8 @@ def replace_file(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: It cannot be written; the old content is kept.
     """
+    import tempfile
+
     mode = path.stat().st_mode & 0o666 if path.exists() else 0o666 & ~_umask()
     descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -113,6 +113,9 @@ def whole_folder(path: Path) -> Iterator[Path]:
     Raises:
         OSError: It cannot be written; the old content is kept.
     """
+    import shutil
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     _clear_drafts(path)
     draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_DRAFT, dir=path.parent))
@@ -140,6 +143,7 @@ _AT_FDCWD = -100
 def _swap(one: Path, other: Path) -> None:
     """Exchange two folders; if the file system cannot, move the old one aside first."""
     import ctypes
+    import shutil
 
     libc = ctypes.CDLL(None, use_errno=True)
     first, second = os.fsencode(one), os.fsencode(other)
@@ -161,6 +165,8 @@ def _swap(one: Path, other: Path) -> None:
 
 def _clear_drafts(path: Path) -> None:
     """Remove drafts of this folder that no running process uses or is about to lock."""
+    import shutil
+
     for draft in path.parent.glob(f".{path.name}.*{_DRAFT}"):
         with suppress(OSError), locked(draft) as free:
             if free and time.time() - draft.stat().st_mtime > _SECONDS:

@@ -113,11 +113,13 @@ def show_plan(lines: Iterable[tuple[str, str]]) -> None:
 
 def show_table(rows: list[tuple[str, str]]) -> None:
     """Print rows of name and text, wrapped to the terminal but not at hyphens of names, so that they can be copied."""
-    import shutil
     import textwrap
 
-    # in a file, lines that every terminal shows
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    width = 80  # in a file, lines that every terminal shows
+    if sys.stdout.isatty():
+        import shutil
+
+        width = shutil.get_terminal_size().columns
     first = min(max((len(name) for name, _ in rows), default=0), 30) + 2
     for name, text in rows:
         lines = textwrap.wrap(text, max(width - first, 20), break_on_hyphens=False, break_long_words=False)

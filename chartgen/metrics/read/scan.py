@@ -77,15 +77,18 @@ class Scanner:
             return usual
         events: list[Found] = []
         forms: dict[str, Form | None] = {}
+        size = 0
         for family, group in groupby(self._find(block), key=itemgetter(2)):
             places, form = list(group), self._reader(family).form
             lines = [block[start : end + 1] for start, end, _ in places] if form else []
             many = self._many(lines, family, form, first=self.size == len(block)) if form else []
             events += many or self._each(block, family, places)
             forms[family] = form if many else None
+            size += sum(map(len, lines))
         known = [(family, form) for family, form in forms.items() if form]
-        # a family that counts its lines comes last
-        self._forms = sorted(known, key=lambda item: _ORDER[item[0]]) if len(known) == len(forms) else []
+        # a family that counts its lines comes last; amid other lines no block is of these forms alone
+        alone = len(known) == len(forms) and 2 * size > len(block)
+        self._forms = sorted(known, key=lambda item: _ORDER[item[0]]) if alone else []
         last = next((event for _, _, event in reversed(events) if isinstance(event, Start | Step | Steps)), None)
         if isinstance(last, Step | Steps):  # no later start prints its configuration
             self._configured, self._table = 0, None
@@ -154,9 +157,12 @@ class Scanner:
         """
         found: dict[int, tuple[int, str]] = {}
         hits = 0
+        known = self._markers
         if any(start in block for start in STARTS):
             self._configured = self.size + _REACH
-        known = {**self._markers, **STARTS, **(SETTINGS if self.size <= self._configured else {})}
+            known = {**known, **STARTS}
+        if self.size <= self._configured:
+            known = {**known, **SETTINGS}
         for marker, family in known.items():
             at = block.find(marker)
             while at >= 0:
