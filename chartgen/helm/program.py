@@ -10,9 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from chartgen.cached import read_cached, write_cached
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Sequence
 
-    from pyhelm3 import Command  # type: ignore[import-untyped]
+    from pyhelm3.command import Command  # type: ignore[import-untyped]
 
 
 # Only the start and the end of a very long error stream are read: the cause is in the last line.
@@ -157,19 +161,18 @@ class Helm:
         from tempfile import NamedTemporaryFile
         from threading import Timer
 
-        from pyhelm3 import Command, Error
-
-        _silence("pyhelm3")
+        pyhelm3 = load_runner()
+        _silence(pyhelm3.__name__)
         # Words for the shell that pyhelm3 starts: it takes no environment, and a cancelled command terminates only the
         # shell, which `exec` replaces with Helm.
-        command = Command(executable=_AS_WORDS[0], kubeconfig=self.kubeconfig, kubecontext=self.context)
+        command = pyhelm3.Command(executable=_AS_WORDS[0], kubeconfig=self.kubeconfig, kubecontext=self.context)
         note = NamedTemporaryFile("r")  # noqa: SIM115
         timer = Timer(CLUSTER_LIMIT, lambda: os.kill(int(note.read()), 9))
         timer.start()
         words = [*_AS_WORDS[1:], note.name, str(CLUSTER_MEMORY), str(self.executable), *arguments]
         try:
             return _wait(command, words, stdin)
-        except Error as error:
+        except pyhelm3.errors.Error as error:
             stderr = error.stderr.decode(errors="replace")
             if error.returncode < 0 or "fatal error: " in stderr[:TELLING]:  # of the Go runtime; a panic is a defect
                 raise HelmError(f"helm {arguments[0]} was ended: it took more memory or time than it may") from None
@@ -263,9 +266,17 @@ def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Hel
     return Helm(executable, version, kubeconfig, context)
 
 
-def load_runner() -> None:
-    """Import what `Helm.run` needs, for a command that waits for something else meanwhile."""
-    import pyhelm3  # noqa: F401
+def load_runner() -> Any:
+    """Return pyhelm3's module of commands; a command imports it while it waits for something else.
+
+    Its package would also load the client, whose models of pydantic take three times as long: a package of another name
+    has the same modules and loads none itself.
+    """
+    found = find_spec("pyhelm3")
+    alone = ModuleType("chartgen_pyhelm3")
+    alone.__path__ = [*((found and found.submodule_search_locations) or ())]
+    sys.modules.setdefault(alone.__name__, alone)
+    return import_module(f"{alone.__name__}.command")
 
 
 def find_program() -> Path | None:

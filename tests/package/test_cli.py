@@ -122,6 +122,18 @@ def test_a_render_loads_neither_pyhelm3_nor_what_it_needs() -> None:
     assert ran.stdout == "[]\n"
 
 
+@pytest.mark.helm
+def test_helm_runs_without_the_client_of_pyhelm3_and_pydantic() -> None:
+    script = (
+        "import sys; from chartgen.helm.program import find_helm\n"
+        "assert find_helm().run(['version', '--short']).startswith('v')\n"
+        "print([name for name in ('pyhelm3', 'pydantic') if name in sys.modules])\n"
+        "import pyhelm3; print(pyhelm3.Client.__name__)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\nClient\n"
+
+
 def test_progress_of_a_run_loads_no_checks_of_values() -> None:
     """They are a third of its modules, and only values of a release need them."""
     script = (
