@@ -67,7 +67,7 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     from concurrent.futures import ThreadPoolExecutor
 
     from chartgen.errors import ChartgenError
-    from chartgen.helm.manifests import render
+    from chartgen.helm.manifests import render, written_chart
     from chartgen.releases.state import survey_release
 
     where: GivenPlace = options["where"]
@@ -87,7 +87,9 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
         with untouched():
             surveying = pool.submit(survey_release, cluster, *shown)
             if action == "install":  # an upgrade keeps files of the release, which is still to be read
-                # Helm renders while values are checked, which changes few of them
+                # Helm renders while values are checked, which changes few of them; in a thread beside the checks each
+                # file of the chart would wait for the interpreter
+                stack.enter_context(written_chart(chart))
                 rendering = pool.submit(render, chart, *shown, given.data, cluster.version)
                 judged = judged_values(chart, given)
             from chartgen.releases.rollout import check_existence  # while Helm renders

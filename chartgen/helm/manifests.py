@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # which the charts' kubeVersion rejects. A fixed version keeps renders equal between Helm versions.
 KUBE_VERSION = "1.37.0"
 
+_WRITTEN: dict[int, Path] = {}  # the charts that are written now, by their identity
 SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S+)", re.MULTILINE)
 
@@ -70,13 +71,23 @@ def render(
 
 @contextmanager
 def written_chart(chart: Chart) -> Iterator[Path]:
-    """Write a chart into a temporary folder with the chart's name, as Helm expects; a context manager."""
+    """Write a chart into a temporary folder with the chart's name, as Helm expects; a context manager.
+
+    Inside of one of the same chart, its folder is used again.
+    """
+    if known := _WRITTEN.get(id(chart)):
+        yield known
+        return
     if chart.name in ("", ".", "..") or "/" in chart.name or "\0" in chart.name:
         raise ChartgenError(Problem(f"{chart.name!r} cannot be a chart's name", "Chart.yaml", hint="rename the chart"))
     with tempfile.TemporaryDirectory(prefix="chartgen-") as folder:
         path = Path(folder, chart.name)
         chart.write(path)
-        yield path
+        _WRITTEN[id(chart)] = path
+        try:
+            yield path
+        finally:
+            del _WRITTEN[id(chart)]
 
 
 def manifests(text: str) -> list[Manifest]:
