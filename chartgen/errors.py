@@ -32,7 +32,7 @@ class Problem(NamedTuple):
         if place and self.line:
             place += f":{self.line}" + (f":{self.column}" if self.column else "")
         text = f"{place}: {self.message}" if place else self.message
-        from chartgen.masking import masked  # its patterns take a millisecond to compile, which only a problem pays
+        from chartgen.masking import masked
 
         return masked(f"{text}; {self.hint}" if self.hint else text)
 

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 from chartgen.checks.job import TASKS, Job
 from chartgen.findings import KeyProblem, rule, rules_in
-from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
+from chartgen.masking import PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME, tokens_in
 
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})(?=@)")
 _SHORTEST = 16  # characters of a secret that is known by its form, but for passwords in addresses
-_KINDS = {**KINDS, "a password in an address": PASSWORD}
 
 
 class _Text(NamedTuple):
@@ -50,14 +49,15 @@ def _kind(found: _Text) -> str:
     """Return the kind of secret in a text; empty if it contains none."""
     if len(found.text) < _SHORTEST and "://" not in found.text:
         return ""
-    for kind, pattern in _KINDS.items():
-        if pattern.search(found.text):
-            return kind
-    if WANDB_KEY.search(found.text) and WANDB_NAME.search(f"{'.'.join(found.keys)} {found.name} {found.text}"):
+    for kind, _ in tokens_in(found.text):
+        return kind
+    if "://" in found.text and re.search(PASSWORD, found.text):
+        return "a password in an address"
+    if re.search(WANDB_KEY, found.text) and re.search(WANDB_NAME, f"{'.'.join(found.keys)} {found.name} {found.text}"):
         return "a Weights & Biases key"
-    assigned = found.text.partition("=")[2] if SECRET_NAME.fullmatch(found.text.partition("=")[0]) else ""
-    secret = assigned or (found.text if SECRET_NAME.fullmatch(found.name) else "")
-    return "a secret" if RANDOM.fullmatch(secret) else ""
+    assigned = found.text.partition("=")[2] if re.fullmatch(SECRET_NAME, found.text.partition("=")[0]) else ""
+    secret = assigned or (found.text if re.fullmatch(SECRET_NAME, found.name) else "")
+    return "a secret" if re.fullmatch(RANDOM, secret) else ""
 
 
 def _hint(text: _Text) -> str:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from chartgen.errors import Problem, UsageError
-from chartgen.masking import KINDS
+from chartgen.masking import tokens_in
 
 # Helm 4.3.1 keeps a release in a Secret, at most 1 MiB (Kubernetes v1.37, MaxSecretSize): gzip, then base64, of the
 # values and of the manifests, each with this text.
@@ -82,11 +82,9 @@ def _secrets(files: list[Path]) -> Iterator[Problem]:
     """Find tokens, which no check of values sees once they are packed."""
     for path in files:
         text = path.read_bytes().decode("latin-1")
-        for kind, pattern in KINDS.items():
-            if match := pattern.search(text):
-                line = text.count("\n", 0, match.start()) + 1
-                hint = "put it into a Secret, and use secretEnv"
-                yield Problem(f"contains {kind}, which would be in the release", path, line, hint=hint)
+        for kind, place in tokens_in(text):
+            line, hint = text.count("\n", 0, place) + 1, "put it into a Secret, and use secretEnv"
+            yield Problem(f"contains {kind}, which would be in the release", path, line, hint=hint)
 
 
 def _counts(path: Path) -> bool:

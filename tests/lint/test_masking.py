@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from userlib import chartgen
 
+from chartgen import masking
 from chartgen.checks.yaml_pitfalls import pitfalls
 from chartgen.cli.output import note
 from chartgen.helm.yaml import load
@@ -200,6 +204,25 @@ def test_secrets_in_texts_of_any_tool_are_masked() -> None:
     for text, secret in SHOWN.items():
         assert secret not in masked(text), text
         assert masked(masked(text)) == masked(text), text
+
+
+@pytest.mark.threat(12)
+@pytest.mark.parametrize("form", masking.KINDS.values(), ids=[*masking.KINDS])
+@given(data=st.data())
+def test_each_form_of_token_has_a_known_beginning(form: str, data: st.DataObject) -> None:
+    assert re.search(masking._BEGINNINGS, data.draw(st.from_regex(re.compile(form, re.ASCII))))
+
+
+@pytest.mark.threat(12)
+@given(st.one_of(*(st.from_regex(name, fullmatch=True) for name in (masking._NAME, masking._SECRETIVE))))
+def test_each_name_of_a_secret_has_a_known_word(name: str) -> None:
+    assert re.search(masking._HINTS, name)
+
+
+@pytest.mark.threat(12)
+@given(st.one_of(*(st.from_regex(form) for form in (masking._AUTHORIZATION, masking._SIGNED, masking._SECRET_MAP))))
+def test_each_scheme_and_signature_has_a_known_word(text: str) -> None:
+    assert re.search(masking._HINTS, text)
 
 
 def test_masking_twice_is_masking_once() -> None:
