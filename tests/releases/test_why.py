@@ -124,6 +124,18 @@ def test_clues_before_coloured_steps_and_the_end_of_training_are_none(tmp_path: 
     assert explained(tmp_path, {"a.log": early + ended + early}).cause == "disk-full"
 
 
+def test_an_exception_that_python_ignores_is_no_cause(tmp_path: Path) -> None:
+    ignored = (
+        "Exception ignored in: <function _Loader.__del__ at 0x7f00>\nTraceback (most recent call last):\n"
+        '  File "loader.py", line 3, in __del__\n    self.join()\nRuntimeError: {}\n'
+    )
+    raised = "Traceback (most recent call last):\nTypeError: step() takes 3 positional arguments\n"
+    worker = ignored.format("worker (pid 12) is killed")
+    assert explained(tmp_path, {"a.log": worker}).cause == "unknown"
+    assert "TypeError" in explained(tmp_path, {"a.log": worker + raised}).evidence[0].text
+    assert explained(tmp_path, {"a.log": ignored.format("CUDA error: an illegal memory access")}).cause != "unknown"
+
+
 def test_an_unknown_end_lists_what_was_read(tmp_path: Path) -> None:
     found = explained(tmp_path, {"a.log": STEP.format(1), "b.log": ""})
     assert (found.cause, found.examined) == ("unknown", ("a.log: 1 line", "b.log: 0 lines"))

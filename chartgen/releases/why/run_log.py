@@ -51,6 +51,9 @@ _STEP = re.compile(
 _TRAINING = re.compile(
     r"\[(?:before the start of training step|(after training is done))\]|^.{0,80}Training (completed|starts at step \d)"
 )
+# Python's report of an exception that ends nothing, such as in a destructor; its last line begins the text again.
+_IGNORED = re.compile(r"^Exception ignored (?:in|while)\b")
+_WITHIN_TRACEBACK = re.compile(r"^(?:\s|Traceback \(most recent|$)")
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")  # torchtitan's own lines have them
 _LABELLED = 10  # lines with a label, after which those before the first are the job script's, not the program's
 _SURVIVED = 3  # steps after which a line was not the end: other ranks may print one that they had begun
@@ -193,6 +196,7 @@ class _LogReading:
         self._year = datetime.now(timezone.utc).year
         self._report: dict[str, str] | None = None
         self._frames: list[str] | None = None
+        self._is_ignored = False  # whether the lines are a traceback that ends nothing
 
     def take(self, line: str) -> None:
         rank, text = self._unprefixed(line)
@@ -263,6 +267,11 @@ class _LogReading:
     def _clue(self, rank: int | None, text: str, place: str) -> bool:
         """Add a line that names a cause; report whether it does."""
         cause = self._table.of_line(text)
+        if self._is_ignored and not _WITHIN_TRACEBACK.match(text):
+            self._is_ignored = False
+            if cause and cause.name == "exception":
+                return True
+        self._is_ignored = self._is_ignored or bool(_IGNORED.match(text))
         if cause is None or len(self.log.clues) >= _MOST_CLUES:
             return cause is not None
         rank = _named_rank(text) if rank is None else rank
