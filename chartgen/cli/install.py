@@ -89,7 +89,7 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
             if action == "install":  # an upgrade keeps files of the release, which is still to be read
                 # Helm renders while values are checked, which changes few of them; in a thread beside the checks each
                 # file of the chart would wait for the interpreter
-                stack.enter_context(written_chart(chart))
+                stack.enter_context(written_chart(chart, shared=True))
                 rendering = pool.submit(render, chart, *shown, given.data, cluster.version)
                 judged = judged_values(chart, given)
             from chartgen.releases.rollout import check_existence  # while Helm renders

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # which the charts' kubeVersion rejects. A fixed version keeps renders equal between Helm versions.
 KUBE_VERSION = "1.37.0"
 
-_WRITTEN: dict[int, Path] = {}  # the charts that are written now, by their identity
+_SHARED: dict[int, Path] = {}  # the identity of a chart -> its folder
 SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S+)", re.MULTILINE)
 
@@ -70,12 +70,13 @@ def render(
 
 
 @contextmanager
-def written_chart(chart: Chart) -> Iterator[Path]:
+def written_chart(chart: Chart, *, shared: bool = False) -> Iterator[Path]:
     """Write a chart into a temporary folder with the chart's name, as Helm expects; a context manager.
 
-    Inside of one of the same chart, its folder is used again.
+    Args:
+        shared: Whether all that needs this chart meanwhile, in any thread, uses the same folder; it has to end before.
     """
-    if known := _WRITTEN.get(id(chart)):
+    if known := _SHARED.get(id(chart)):
         yield known
         return
     if chart.name in ("", ".", "..") or "/" in chart.name or "\0" in chart.name:
@@ -83,11 +84,13 @@ def written_chart(chart: Chart) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="chartgen-") as folder:
         path = Path(folder, chart.name)
         chart.write(path)
-        _WRITTEN[id(chart)] = path
+        if shared:
+            _SHARED[id(chart)] = path
         try:
             yield path
         finally:
-            del _WRITTEN[id(chart)]
+            if shared:
+                del _SHARED[id(chart)]
 
 
 def manifests(text: str) -> list[Manifest]:

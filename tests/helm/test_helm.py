@@ -213,3 +213,16 @@ def test_objects_are_read_as_helm_reads_them() -> None:
         {"kind": "A", "true": False, "octal": 10, "day": "2026-01-01"},
         {"kind": "B", "text": "a\n--- b\n"},
     ]
+
+
+def test_a_chart_that_is_shared_is_written_once_and_another_alone() -> None:
+    chart = Chart("x", {"Chart.yaml": CHART_YAML})
+    with manifests.written_chart(chart) as one, manifests.written_chart(chart) as other:
+        assert one != other
+    with manifests.written_chart(chart, shared=True) as one:
+        with manifests.written_chart(chart) as other:
+            assert one == other
+        assert (one / "Chart.yaml").is_file()
+    assert not one.exists()
+    with manifests.written_chart(chart) as other:
+        assert other != one
