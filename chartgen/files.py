@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, UsageError
 
 
 def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> None:
@@ -63,6 +63,20 @@ def linked_within(path: Path) -> Path:
     if all(real.is_relative_to(os.path.realpath(root)) for root in roots):
         return real
     raise ChartgenError(Problem("a link leads out of its folder", path, hint=f"remove the link, or name {real}"))
+
+
+def home_expanded(path: str | Path) -> Path:
+    """Return a path with the home folder in place of its `~`; UsageError if that folder is unknown."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UsageError(Problem("the home folder is unknown", path, hint="set HOME to an absolute path")) from None
+
+
+def refuse_pipe(path: Path) -> None:
+    """Refuse a named pipe: its writer may never come; the pipe that a shell opens for <(command) has one."""
+    if path.is_fifo() and not path.is_relative_to("/dev") and not path.is_relative_to("/proc"):
+        raise ChartgenError(Problem("is a pipe, not a file", path, hint="write its content to a file"))
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from chartgen.errors import MissingToolError, Problem, UsageError
-from chartgen.files import checkout
+from chartgen.files import checkout, home_expanded
 
 # Called with one line for each step of a slow operation.
 Progress: TypeAlias = Callable[[str], None]
@@ -24,13 +24,13 @@ def cache_dir() -> Path:
     Raises:
         UsageError: A variable names a folder that the author of a checkout can fill: programs of it would run.
     """
-    own, shared = os.environ.get("CHARTGEN_CACHE"), Path(os.environ.get("XDG_CACHE_HOME") or "").expanduser()
+    own, shared = os.environ.get("CHARTGEN_CACHE"), home_expanded(os.environ.get("XDG_CACHE_HOME") or "")
     if own:
-        name, base, folder = "CHARTGEN_CACHE", Path(own).expanduser(), Path(own).expanduser()
+        name, base, folder = "CHARTGEN_CACHE", home_expanded(own), home_expanded(own)
     elif shared.is_absolute():
         name, base, folder = "XDG_CACHE_HOME", shared, shared / "chartgen"
     else:  # a relative one is ignored, as the XDG Base Directory Specification 0.8 wants
-        name, base, folder = "HOME", Path.home(), Path.home() / ".cache" / "chartgen"
+        name, base, folder = "HOME", home_expanded("~"), home_expanded("~") / ".cache" / "chartgen"
     if not base.is_absolute():
         raise UsageError(f"{name}={base} is not an absolute path; set one outside of the checkout")
     if (root := checkout()) and folder.resolve().is_relative_to(root):

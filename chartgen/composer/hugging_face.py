@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem, UsageError, refuse
+from chartgen.files import home_expanded
 from chartgen.helm.yaml import Document, Plain, load, read_text, require_map
 from chartgen.visible import one_line
 
@@ -112,7 +113,7 @@ def config_of(place: str) -> tuple[Path, str]:
     """
     path = Path(place)
     if not path.exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", place):
-        home = os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser()
+        home = os.environ.get("HF_HOME") or home_expanded("~/.cache/huggingface")
         folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub")) / f"models--{place.replace('/', '--')}"
         if not folder.is_dir():
             hint = f"correct the path, or fetch the model's: hf download {place} config.json"

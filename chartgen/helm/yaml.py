@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Union
 
 from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.files import refuse_pipe
 from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose_nodes, resolve_scalar, too_deep
 
 Plain: TypeAlias = Union[bool, int, float, str, "list[Plain]", "dict[str, Plain]", None]
@@ -146,9 +147,7 @@ def read_text(path: Path) -> str:
 
 def _content(path: Path) -> bytes:
     """Read a file in bounded time and memory: do not wait for the writer of a pipe or read an endless device."""
-    # The pipe that a shell opens for <(command) is there, and has a writer.
-    if path.is_fifo() and not path.is_relative_to("/dev") and not path.is_relative_to("/proc"):
-        raise ChartgenError(Problem("is a pipe, not a file", path, hint="write its content to a file"))
+    refuse_pipe(path)
     with path.open("rb") as file:
         content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:

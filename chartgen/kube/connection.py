@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError, did_you_mean
+from chartgen.files import home_expanded
 from chartgen.helm.yaml import load_file, require_map, type_name
 from chartgen.kube.cluster import Cluster
 
@@ -147,7 +148,7 @@ def _load_config(kubeconfig: Path | str | None, context: str | None) -> SingleCo
     from lightkube.core.exceptions import ConfigError
 
     named = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
-    paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
+    paths = [home_expanded(part) for part in (named or "~/.kube/config").split(os.pathsep) if part]
     files = [path for path in paths if path.is_file()]
     if files:
         return _select(merge_kubeconfigs(files), context, paths[0])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.files import files_in
+from chartgen.files import files_in, refuse_pipe
 
 STDIN = "-"
 BLOCK = 1 << 18
@@ -31,6 +31,7 @@ def find_logs(places: Iterable[str]) -> list[str]:
     found: list[str] = []
     for place in places:
         path = Path(place)
+        refuse_pipe(path)
         if place == STDIN or path.is_file() or path.is_fifo() or path.is_char_device():
             found.append(place)
         elif path.is_dir():
