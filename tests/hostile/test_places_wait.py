@@ -11,12 +11,15 @@ from chartgen.errors import ChartgenError, UsageError
 from chartgen.kube.connection import connect
 from chartgen.metrics.read.lines import find_logs
 from chartgen.programs import cache_dir
+from chartgen.releases.why.explanation import explain_files
 
 
 def test_a_named_pipe_is_no_log(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")
     with pytest.raises(ChartgenError, match="is a pipe"):
         find_logs([str(tmp_path / "log")])
+    with pytest.raises(ChartgenError, match="is a pipe"):
+        explain_files([tmp_path / "log"])
 
 
 @pytest.mark.parametrize("name", ["HOME", "XDG_CACHE_HOME", "CHARTGEN_CACHE"])

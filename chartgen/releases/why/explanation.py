@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.files import files_in
+from chartgen.files import files_in, refuse_pipe
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 from chartgen.releases.why.flight_recorder import Stuck, find_stuck, rank_of_dump, read_dump
 from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file, read_run_log
@@ -79,6 +79,7 @@ def explain_lines(logs: Mapping[str, Iterable[str]]) -> tuple[str, float | None]
 def _files(place: Path) -> list[Path]:
     if not place.exists():
         raise UsageError(Problem("no such file", place, hint="check the path"))
+    refuse_pipe(place)
     if not place.is_dir():
         return [place]
     if found := files_in(place):
