@@ -60,7 +60,7 @@ def parse_json(text: bytes) -> Any:
     if sum(map(text.count, (b",", b"[", b"{"))) > _MOST_MARKS:
         raise TooLargeError("with too many values")
     try:
-        return json.loads(text)
+        return json.loads(text.decode())  # as bytes, it might be UTF-16, where brackets and commas cannot be counted
     except RecursionError:
         return parse_json(_flattened(text))
     except ValueError:

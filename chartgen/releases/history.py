@@ -219,7 +219,7 @@ def _decoded(item: Object) -> RevisionRecord:
         raise ValueError(f"it unpacks to more than {_LARGEST / 1e6:.0f} MB")
     if sum(map(text.count, _MARKS)) > _MOST_MARKS:
         raise ValueError("it has more values than any chart")
-    kept: dict[str, Any] = json.loads(text)
+    kept: dict[str, Any] = json.loads(text.decode())  # in UTF-16 the marks hide
     info, chart = kept["info"], {key: kept["chart"].get(key) for key in _CHART}
     for key in (*kept, *info):
         if key != key.casefold():  # Helm reads it as the one in small letters, and takes the last

@@ -79,6 +79,7 @@ NOT_AN_API: dict[str, Answer] = {
     "no JSON": b"<html>",
     "a number of 5,000 digits": b'{"items":[],"metadata":{"a":' + b"9" * 5000 + b"}}",
     "no UTF-8": b'{"items":"\xff"}',
+    "UTF-16, in which a quote is half of a sign": ('{"metadata":{},"\u2200":' + "[" * 3000 + '"').encode("utf-16-le"),
     "a list": b"[]",
     "items that are a map": b'{"items":{"a":1},"metadata":{}}',
     "no metadata": b'{"items":[]}',
@@ -188,6 +189,15 @@ def test_a_log_that_never_ends_ends(
         monkeypatch.setattr(f"chartgen.kube.http.{limit}", 0.6)
         with pytest.raises(ChartgenError, match="in time"):
             list(cluster.stream(POD, "x", "ml", subresource="log", params=params, idle=9))
+
+
+@pytest.mark.threat(17)
+def test_a_log_is_not_packed(tmp_path: Path) -> None:
+    """Packed twice, 7 KB were lines for two minutes, and `why` judged those that came."""
+    path = f"{PODS.replace('pods', 'namespaces/ml/pods')}/x/log"
+    log = {path: packed(gzip.compress(b"step 1\n" * 10))}
+    with connected(tmp_path, log) as cluster, pytest.raises(ChartgenError, match="packed"):
+        list(cluster.stream(POD, "x", "ml", subresource="log", params={}, idle=9))
 
 
 @pytest.mark.threat(17)

@@ -55,6 +55,7 @@ FALSE: dict[str, bytes] = {
     "too many lists": json.dumps(content()).encode()[:-1] + b',"a":[' + b"[]," * 300_000 + b"0]}",
     "too many lines": json.dumps(content(manifest="a:\n" + "- \n" * 500_000)).encode(),
     "a manifest for Helm alone": json.dumps(content(MANIFEST="kind: Namespace")).encode(),
+    "UTF-16, where no line ends": json.dumps(content(manifest="a:\n" + "- \n" * 500_000)).encode("utf-16-le"),
     "nested": b'{"a":' + b"[" * 100_000,
     "of another release": json.dumps(content(name="b")).encode(),
     "of another namespace": json.dumps(content(namespace="ml")).encode(),
