@@ -13,7 +13,7 @@ from chartgen.checks.job import TASKS, Job
 from chartgen.checks.values import SCHEMA, check_values, place
 from chartgen.composer.composed import composed_chart
 from chartgen.composer.origin import POLICIES, TARGET, Composed, Unknown, annotations_of, origin_of
-from chartgen.composer.policies import begins, mirrored, wanted
+from chartgen.composer.policies import begins, full_name, mirrored, wanted
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import NOT_OURS, REFUSED, TARGET_UNKNOWN, Finding, KeyProblem, in_order, rule, rules_in
 from chartgen.helm.chart import Chart
@@ -36,7 +36,7 @@ def allowed_registries(job: Job) -> Iterator[KeyProblem]:
     names = ", ".join(policy.name for policy in job.target.policies if "registries" in policy.data)
     for at, image in _images(job):
         found = mirrored(image, tuple(want.get("images", {}).items()))
-        if image and not any(begins(found, each) for each in want["registries"]):
+        if image and not any(begins(full_name(found), each) for each in want["registries"]):
             message = f"{found} is of no registry that is allowed [policy {names}]"
             yield KeyProblem(dotted(at), message, f"use {' or '.join(want['registries'])}", at=at)
 

@@ -290,16 +290,20 @@ def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
 @lru_cache(maxsize=256)
 def mirrored(image: str, mirrors: tuple[tuple[str, str], ...]) -> str:
     """Return where an image comes from, by pairs of a beginning and its replacement; by default from Docker Hub."""
-    # distribution/reference v0.6.0, normalize.go
-    full = image
-    if not re.match(r"([^/]*[.:][^/]*|localhost)/", image):
-        full = f"docker.io/{'' if '/' in image else 'library/'}{image}"
+    full = full_name(image)
     for beginning, to in sorted(mirrors, key=lambda pair: -len(pair[0])):
         if begins(full, beginning):
             return to.rstrip("/") + full[len(beginning.rstrip("/")) :]
     return image
 
 
+def full_name(image: str) -> str:
+    """Return an image's name with its registry (distribution/reference v0.6.0, normalize.go)."""
+    if re.match(r"([^/]*[.:][^/]*|localhost)/", image):
+        return image
+    return f"docker.io/{'' if '/' in image else 'library/'}{image}"
+
+
 def begins(image: str, beginning: str) -> bool:
-    """Report whether an image begins with a registry, which another port is not, a folder of it, or a whole name."""
+    """Report whether a full name begins with a registry, which another port is not, a folder of it, or a whole name."""
     return re.match(rf"{re.escape(beginning.rstrip('/'))}(/|[:@][^/]*$|$)", image) is not None

@@ -237,6 +237,19 @@ def test_an_image_of_another_registry_is_refused_by_check_and_helm(acme: Path) -
         objects_of(compose(load_target("gke-a3mega", open_library([acme]))), image[0], port)
 
 
+@pytest.mark.parametrize("image", ["acme/nemo:1", "mirror.acme.example:1", "nemo:1"])
+def test_a_registry_is_that_of_an_images_whole_name(tmp_path: Path, image: str) -> None:
+    registries = "[us-docker.pkg.dev, docker.io/acme, mirror.acme.example]"
+    write(tmp_path, {"policies/acme.yaml": f"description: d\nregistries: {registries}\n"})
+    chart = compose(load_target("gke-a3mega", open_library([tmp_path])))
+    sets = f"launcher=nemo-1,launchers.nemo-1.image={image}"
+    ran = chartgen("check", "gke-a3mega", "--path", tmp_path, "--set", sets, "--output", "json")
+    is_refused = any(each["rule"] == "allowed-registries" for each in findings(ran.stdout))
+    assert is_refused == (image != "acme/nemo:1")
+    with pytest.raises(ChartgenError, match="of no registry") if is_refused else nullcontext():
+        objects(render(chart, RELEASE, NAMESPACE, load_values(set_values=[sets]).data))
+
+
 @pytest.mark.parametrize(("name", "kind", "sets"), USUAL)
 def test_an_image_of_a_volume_is_replaced_or_refused(acme: Path, name: str, kind: str, sets: tuple[str, ...]) -> None:
     chart = compose(load_target(name, open_library([acme])), kind)

@@ -157,14 +157,16 @@
 {{- toYaml $own }}
 {{- end }}
 
+{{/* An image's name with its registry. */}}
+{{- define "<%= chart %>.fullName" -}}
+{{- if not (regexMatch "^([^/]*[.:][^/]*|localhost)/" .) }}docker.io/{{ contains "/" . | ternary "" "library/" }}{{ end }}{{ . }}
+{{- end }}
+
 {{/* An image of a mirror; one without a registry is of Docker Hub. Takes (list policy image). */}}
 {{- define "<%= chart %>.mirrored" -}}
 {{- $policy := index . 0 }}
 {{- $image := index . 1 }}
-{{- $full := $image }}
-{{- if not (regexMatch "^([^/]*[.:][^/]*|localhost)/" $image) }}
-{{- $full = printf "docker.io/%s%s" (contains "/" $image | ternary "" "library/") $image }}
-{{- end }}
+{{- $full := include "<%= chart %>.fullName" $image }}
 {{- $found := "" }}
 {{- range $policy.images }}
 {{- if and (not $found) (regexMatch (printf "^%s(/|[:@][^/]*$|$)" (regexQuoteMeta .from)) $full) }}
@@ -172,9 +174,10 @@
 {{- end }}
 {{- end }}
 {{- $found = $found | default $image }}
+{{- $full = include "<%= chart %>.fullName" $found }}
 {{- $allowed := empty $policy.registries }}
 {{- range $policy.registries }}
-{{- if regexMatch (printf "^%s(/|[:@][^/]*$|$)" (regexQuoteMeta .)) $found }}{{ $allowed = true }}{{ end }}
+{{- if regexMatch (printf "^%s(/|[:@][^/]*$|$)" (regexQuoteMeta .)) $full }}{{ $allowed = true }}{{ end }}
 {{- end }}
 {{- if not $allowed }}
 {{- fail (printf "image %s is of no registry that policies allow: %s" $found (join ", " $policy.registries)) }}
