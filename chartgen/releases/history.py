@@ -203,7 +203,8 @@ def read_record(item: Object) -> RevisionRecord:
         return _decoded(item)
     except _NOT_A_RECORD as error:
         name, space = item["metadata"]["name"], item["metadata"].get("namespace", "")
-        reason = f"no {error}" if isinstance(error, KeyError) else error
+        # its text: a frame that keeps an error, which keeps its frames, stays until Python looks for circles
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         text = f"{storage_kind().name} {name} of namespace {space} is not a record of Helm ({reason})"
         hint = "restore it from a backup; if that is impossible, delete it, and the revision with it"
         raise ChartgenError(Problem(text, hint=hint)) from None
