@@ -126,7 +126,7 @@ def masked(text: str) -> str:
 
 
 def _named_masked(text: str) -> str:
-    """Mask what a name, a flag or a scheme of HTTP before it says to be a secret."""
+    """Mask what follows the name of a secret, its flag or its scheme of HTTP."""
     text = re.sub(_SECRET_MAP, lambda match: re.sub(_MAP_TEXT, rf"\1{HIDDEN}", match[0]), text)
     text = re.sub(_SECRET_ENV, rf"\1{HIDDEN}", text)
     for form in (_QUOTED, _ASSIGNED, _ENTRY, _INSIDE):

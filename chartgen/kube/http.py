@@ -28,7 +28,7 @@ _BUSY = 429  # Too Many Requests: the server has not started the request, so it 
 _MESSAGE = 2000  # characters of a refusal, which may quote a pod
 _PAUSE = 0.5  # minimum of seconds between two attempts
 _AT_ONCE = 4  # requests of one command: each connection costs two more round trips when it is made
-_AS_IT_IS = {"Accept-Encoding": "identity"}
+_UNPACKED = {"Accept-Encoding": "identity"}
 _LONGEST_LINE = 2**20  # bytes; a longer line is split, so that a program's output cannot fill the memory
 _PATIENCE = 30.0  # total seconds that a request waits at the server's request
 # Seconds for a whole answer, however slowly its bytes come: the server's own limit (kube-apiserver, --request-timeout).
@@ -214,14 +214,14 @@ class Transport:
                 seconds = _DEADLINE if is_followed or "tailLines" in params else _WHOLE_LOG
                 timer = stack.enter_context(self._until(time.monotonic() + seconds))
                 timeout = httpx2.Timeout(**limits)
-                opened = self._open("GET", path, params=params, headers=_AS_IT_IS, timeout=timeout)
+                opened = self._open("GET", path, params=params, headers=_UNPACKED, timeout=timeout)
                 reply = stack.enter_context(opened)
                 if not reply.is_success:
                     raise self._refusal("GET", path, reply, self._body("GET", path, reply))
                 if is_followed:
                     timer.cancel()  # it may go on for as long as the program runs
                 if "Content-Encoding" in reply.headers:  # few bytes are lines for hours
-                    raise self._stranger("a log is packed, which nobody asked for")
+                    raise self._stranger("a log is packed, which no request allows")
                 with streams.registered(reply):
                     yield from _lines(reply.iter_raw())
         except (httpx2.TransportError, httpx2.StreamError) as error:
