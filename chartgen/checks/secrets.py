@@ -11,6 +11,7 @@ from chartgen.findings import KeyProblem, rule, rules_in
 from chartgen.masking import PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME, tokens_in
 
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})(?=@)")
+_SECRET_NAME, _RANDOM, _WANDB_KEY, _WANDB_NAME = map(re.compile, (SECRET_NAME, RANDOM, WANDB_KEY, WANDB_NAME))
 _SHORTEST = 16  # characters of a secret that is known by its form, but for passwords in addresses
 
 
@@ -53,11 +54,11 @@ def _kind(found: _Text) -> str:
         return kind
     if "://" in found.text and re.search(PASSWORD, found.text):
         return "a password in an address"
-    if re.search(WANDB_KEY, found.text) and re.search(WANDB_NAME, f"{'.'.join(found.keys)} {found.name} {found.text}"):
+    if _WANDB_KEY.search(found.text) and _WANDB_NAME.search(f"{'.'.join(found.keys)} {found.name} {found.text}"):
         return "a Weights & Biases key"
-    assigned = found.text.partition("=")[2] if re.fullmatch(SECRET_NAME, found.text.partition("=")[0]) else ""
-    secret = assigned or (found.text if re.fullmatch(SECRET_NAME, found.name) else "")
-    return "a secret" if re.fullmatch(RANDOM, secret) else ""
+    assigned = found.text.partition("=")[2] if _SECRET_NAME.fullmatch(found.text.partition("=")[0]) else ""
+    secret = assigned or (found.text if _SECRET_NAME.fullmatch(found.name) else "")
+    return "a secret" if _RANDOM.fullmatch(secret) else ""
 
 
 def _hint(text: _Text) -> str:

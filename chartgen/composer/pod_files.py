@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.composer.definition import has_file, source_text
+from chartgen.composer.definition import file_in, has_file, source_text
 from chartgen.composer.slots import SLOTS
 from chartgen.errors import Problem, did_you_mean, refuse
 
@@ -88,10 +88,10 @@ def slot_text(folder: Path, slot: str) -> tuple[Path, str]:
     """Return the text of a slot in a fragment's folder, and its file; empty where the fragment does not fill it."""
     for name in filter(None, (SLOTS[slot].file, slot)):
         if has_file(folder, name):
-            text = source_text(file := folder / name)
+            text = source_text(file := file_in(folder, name))
             if part := slot_texts(file, text).get(slot, "") if name in FIELDS else text:
                 return file, part
-    return folder / slot, ""
+    return file_in(folder, slot), ""
 
 
 def _fields(lines: list[str], parents: set[str]) -> list[_Field]:
