@@ -83,7 +83,7 @@ _NOTHING = r"(?s)|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*"
 # bounded, because a quote may never close.
 _QUOTED = r"""((?<![\w.-])([\w.-]+)(?:=|["']: ?)(["']))((?:\\.|(?!\3)[^\\\n]){1,1000}(?=\3))"""
 # A variable of Kubernetes, in JSON or in lines of YAML.
-_ENTRY = r"""(\bname["']?: ?["']?([\w.-]+)["']?(?:, ?|\n[-+ ]*)["']?value["']?: ?["']?)([^\s,"'}]+)"""
+_ENTRY = r"""(\bname["']?: ?["']?([\w.-]+)["']?(?:,[ \t]{0,9}|\n[-+ ]*)["']?value["']?: ?["']?)([^\s,"'}]+)"""
 # A list or map of texts below a name, but not one that refers to a Secret.
 _INSIDE = r"""((?<![\w.-])([\w.-]+)["']: ?[\[{])((?!.{0,9}(?:secretName|\w+Ref|valueFrom))[^\[\]{}]*(?=[\]}]))"""
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"  # between two words of a name
@@ -91,7 +91,9 @@ _ASSIGNED = r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])
 # Names in any case, with a blank or colon too, as in YAML and INI: there the text must look like a secret, since prose
 # and configurations have `token: ...`.
 # With a blank too as in --password x, or as two items of a list. `auth` is Docker's.
-_WORDY = r"""((?<![\w.-])([\w.-]+)\\*["']?(?: ?= ?|: ?)(?:[!&]\S{1,99} )?\\*["']?)([^\s,;&"'(){}\[\]\\]+)"""
+_WORDY = (
+    r"""((?<![\w.-])([\w.-]+)\\*["']?[ \t]{0,99}[=:][ \t]{0,99}(?:[!&]\S{1,99} )?\\*["']?)([^\s,;&"'(){}\[\]\\]+)"""
+)
 _FLAG = r"""((?<![\w.-])--([\w-]+)(?: +|["'], ?)["']?)([^\s,;&"'(){}\[\]\\]+)"""
 _SECRETIVE = (
     r"(?i)(?:.*[_.-])?(?:token|secret|passw(?:or)?d|(?:api|access|account|secret|secret_access)[_-]?key|credentials?|auth"
@@ -105,6 +107,11 @@ _GIVEN = r"(?=.*[0-9A-Z])(?=.*[A-Za-z])[^/<$]{4,}"  # behind a flag, where prose
 _SECRET_ENV = r"""(secretEnv\.[\w-]+(?:=["']?))((?:\\.|[^,"'{])+)"""
 _SECRET_MAP = r"""secretEnv["']?(?:=|: ?)\{[^{}]*\}"""
 _MAP_TEXT = r"""(["'][\w-]+["']: ?)(["'])(?:\\.|(?!\2)[^\\\n])*\2"""
+# Printers and people align with blanks.
+_QUOTED, _ENTRY, _INSIDE, _ASSIGNED, _SECRET_MAP, _MAP_TEXT = (
+    form.replace(": ?", r"[ \t]{0,9}:[ \t]{0,9}")
+    for form in (_QUOTED, _ENTRY, _INSIDE, _ASSIGNED, _SECRET_MAP, _MAP_TEXT)
+)
 
 
 def tokens_in(text: str) -> Iterator[tuple[str, int]]:

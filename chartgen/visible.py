@@ -29,9 +29,17 @@ def harmless(text: str) -> str:
     return re.sub(_COMMAND, _disarmed, visible(text))
 
 
+def cut(text: str, limit: int) -> str:
+    """Return the start of a text, in whole words: no form of a secret is that of its half."""
+    if len(text) <= limit:
+        return text
+    *words, _ = re.split(r"\s(?=\S*\Z)", text[:limit])
+    return words[0] if words else ""
+
+
 def shortened(text: str, limit: int) -> str:
     """Return text of at most about so many characters: its start, and its end, which often has the cause."""
-    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
+    return text if len(text) <= limit else f"{cut(text, limit // 2)} ... {cut(text[::-1], limit // 2)[::-1]}"
 
 
 def counted(number: int, noun: str) -> str:

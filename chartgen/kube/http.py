@@ -15,7 +15,7 @@ from chartgen.helm.values import to_json
 from chartgen.kube.answers import TooLargeError, body, parse_json
 from chartgen.kube.kinds import Object
 from chartgen.kube.permissions import Permission, denied_permission
-from chartgen.visible import shortened
+from chartgen.visible import cut, shortened
 
 if TYPE_CHECKING:
     import httpx2
@@ -243,7 +243,7 @@ class Transport:
     def _refusal(self, method: str, path: str, reply: httpx2.Response, text: bytes) -> ChartgenError:
         if reply.status_code < 400:
             return self._stranger(f"{method} {path} is redirected")
-        message, resume = text[:300].decode("utf-8", "replace").strip() or reply.reason_phrase, ""
+        message, resume = cut(text[:600].decode("utf-8", "replace"), 300).strip() or reply.reason_phrase, ""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             status = parse_json(text)
             message = shortened(str(status["message"]), _MESSAGE)

@@ -225,6 +225,20 @@ def test_each_scheme_and_signature_has_a_known_word(text: str) -> None:
     assert re.search(masking._HINTS, text)
 
 
+@pytest.mark.threat(12)
+@pytest.mark.parametrize(
+    "form",
+    [
+        *('{"api_key" : "SECRET"}', '{"apiKey":  "SECRET"}', '{"DB_PASSWORD" :"a SECRET"}', "password:  SECRET"),
+        *("password : SECRET", 'password:   "SECRET"', "API_KEY:    SECRET", "x_secret_access_key    = SECRET"),
+        *("HF_TOKEN=  SECRET", "HF_TOKEN :SECRET", '{"DB_PASSWORD" : ["x", "SECRET"]}', "TOKEN\t=\tSECRET"),
+        '{"name" : "A_TOKEN",  "value" :  "SECRET"}',
+    ],
+)
+def test_blanks_around_a_colon_hide_nothing_from_the_masks(form: str) -> None:
+    assert HEX[:20] not in masked(form.replace("SECRET", HEX[:20]))
+
+
 def test_masking_twice_is_masking_once() -> None:
     for _, text, secret in FLAGS:
         assert secret not in masked(text)

@@ -12,6 +12,7 @@ from answers import answer
 from userlib import chartgen
 
 from chartgen.helm.yaml import load_file
+from chartgen.masking import masked
 from chartgen.releases.why.causes import cause_table
 from chartgen.releases.why.explanation import Explanation, explain_files
 
@@ -134,6 +135,14 @@ def test_an_exception_that_python_ignores_is_no_cause(tmp_path: Path) -> None:
     assert explained(tmp_path, {"a.log": worker}).cause == "unknown"
     assert "TypeError" in explained(tmp_path, {"a.log": worker + raised}).evidence[0].text
     assert explained(tmp_path, {"a.log": ignored.format("CUDA error: an illegal memory access")}).cause != "unknown"
+
+
+def test_a_line_is_not_cut_within_a_secret(tmp_path: Path) -> None:
+    for size in range(960, 1040, 7):
+        text = f"RuntimeError: CUDA out of memory {'x' * (size - 60)} https://bob:pa55word-of-bob@host/ {'y' * 99}"
+        found = explained(tmp_path, {"a.log": text})
+        assert found.cause == "gpu-memory"
+        assert "pa55" not in masked(str(found))
 
 
 def test_an_unknown_end_lists_what_was_read(tmp_path: Path) -> None:

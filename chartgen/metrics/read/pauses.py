@@ -13,6 +13,7 @@ from chartgen.metrics.read.events import NEVER
 from chartgen.metrics.read.lines import find_logs, is_events, read_blocks, split_blocks
 from chartgen.metrics.read.log import ARCHIVES, Log
 from chartgen.metrics.read.prefix import read_time
+from chartgen.visible import cut
 
 # Pauses whose cause is looked for, lines of a log in each, the last ones, and bytes of a line: logs may be anybody's.
 _PAUSES, _LINES, _BYTES = 50, 2000, 2000
@@ -57,7 +58,9 @@ def _lines_within(blocks: Iterable[bytes], pauses: Sequence[Pause]) -> Iterator[
             when = read_time(line)
             now = now if isnan(when) else when
             yield from (
-                (each, line[:_BYTES].decode(errors="replace")) for each in pauses if each.begin <= now <= each.end
+                (each, cut(line[: _BYTES + 1].decode(errors="replace"), _BYTES))
+                for each in pauses
+                if each.begin <= now <= each.end
             )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Start, Step, Steps
 from chartgen.metrics.read.prefix import read_prefix, read_time
 from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Reader, open_reader
+from chartgen.visible import cut
 
 if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
@@ -147,7 +148,7 @@ class Scanner:
                     yield family, prefix.rank, event
             except _UNREADABLE:
                 self.broken += 1
-                self.first_broken = self.first_broken or line[:_SHOWN].decode(errors="replace")
+                self.first_broken = self.first_broken or cut(line[: 2 * _SHOWN].decode(errors="replace"), _SHOWN)
 
     def _find(self, block: bytes) -> list[tuple[int, int, str]]:
         """Return start, end and family of the lines with a marker; the first matching family wins.

@@ -12,7 +12,7 @@ from typing import Any
 from chartgen.kube import POD, Cluster, Object, Streams
 from chartgen.kube.workloads import each_pod, gpus, program_of
 from chartgen.releases.history import parse_time
-from chartgen.visible import shortened
+from chartgen.visible import cut, shortened
 
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _ORIGIN = re.compile(r"^pod group is not ready,.* Origin reason is [^:]+: ")
@@ -226,7 +226,7 @@ def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str
             yield End(str(container["name"]), int(ended["exitCode"]), *_why(ended), when)
     if status.get("phase") == "Failed" and not found:
         reason, message = _why(status)
-        yield End("", 0, reason[:100], shortened(message, 4096), None)
+        yield End("", 0, cut(reason, 100), shortened(message, 4096), None)
 
 
 def _stuck(container: dict[str, Any]) -> tuple[str, str, str] | None:

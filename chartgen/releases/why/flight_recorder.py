@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
+from chartgen.visible import cut
 
 _MOST_BYTES = 1 << 24  # 2,000 entries with stacks have about 2 MB
 _MOST_VALUES = 4_000_000
@@ -297,7 +298,7 @@ def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def _word(value: Any, longest: int = _LONGEST) -> str:
-    return str(value)[:longest] if isinstance(value, (str, int)) else ""
+    return cut(str(value), longest) if isinstance(value, (str, int)) else ""
 
 
 def _listed(value: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
+from chartgen.visible import cut
 
 LONGEST = 1024  # compared characters of a line: of a hostile one, some patterns take quadratic time
 _LONGEST_READ = 1 << 20  # bytes; the rest of a longer line counts as another
@@ -167,7 +168,7 @@ def _read_lines(log: RunLog, lines: Iterable[str]) -> RunLog:
     left = _MOST_LINES
     for line in lines:
         for part in line.rstrip("\r\n").split("\r"):
-            reading.take(_COLOUR.sub("", part[:LONGEST]))
+            reading.take(_COLOUR.sub("", cut(part, LONGEST)))
             left -= 1
         log.lines += 1
         if left <= 0:
@@ -177,7 +178,7 @@ def _read_lines(log: RunLog, lines: Iterable[str]) -> RunLog:
 
 def ending(log: RunLog, code: int, text: str, when: float | None) -> list[Clue]:
     """Return the cause that the end of a container names: its reason and message before its exit code."""
-    text = " ".join(text.split())[:LONGEST]
+    text = cut(" ".join(text.split()), LONGEST)
     cause = (None if _BOX.match(text) else cause_table().of_line(text)) or cause_table().of_exit(code)
     rank = log.ranks[0] if len(log.ranks) == 1 else None
     return [Clue(cause, log.name, text, rank, log.machine, when)] if cause else []
