@@ -16,6 +16,7 @@ from pathlib import Path
 from chartgen.errors import ChartgenError, Problem, UsageError, refuse
 from chartgen.files import home_expanded
 from chartgen.helm.yaml import Document, Plain, load, read_text, require_map
+from chartgen.masking import masked_value
 from chartgen.visible import one_line
 
 # Portable key -> names of the hub, the first that is there; 0 and "" count as not there.
@@ -251,7 +252,7 @@ def _left(document: Document, given: dict[str, Plain], sizes: dict[str, int], fa
 
 
 def _shown(key: str, value: Plain) -> str:
-    text = json.dumps(value)
+    text = json.dumps(masked_value(value, (key,)))
     return f"{key} {text}" if len(text) < _SHORT else key
 
 

@@ -16,7 +16,6 @@ from chartgen.kube import Object
 from chartgen.kube.run_kinds import run_kind
 from chartgen.kube.workloads import Workers, find_workers
 from chartgen.masking import HIDDEN, masked_value
-from chartgen.visible import cut
 
 _Key: TypeAlias = tuple[str, str, str, str]
 
@@ -159,4 +158,4 @@ def _lines(value: Any) -> list[str] | None:
 
 def _text(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 200 else f"{cut(text, 200)}..."
+    return text if len(text) <= 200 else f"{text[:200]}..."

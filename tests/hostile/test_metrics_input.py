@@ -199,6 +199,12 @@ ARCHIVES = {
 }
 
 
+def test_the_name_of_a_member_forges_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(tar_of("a\nspeed  9 samples.log", STEP * 2) + END)
+    assert r"a\nspeed" in metrics(path).stdout.splitlines()[0]
+
+
 @pytest.mark.threat(9)
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_an_archive_is_bounded_and_nothing_is_written_or_followed(name: str, tmp_path: Path) -> None:

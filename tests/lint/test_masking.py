@@ -239,6 +239,16 @@ def test_blanks_around_a_colon_hide_nothing_from_the_masks(form: str) -> None:
     assert HEX[:20] not in masked(form.replace("SECRET", HEX[:20]))
 
 
+@pytest.mark.threat(12)
+def test_nor_does_the_preset_of_a_config_json(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"model_type": "llama", **sizes, "vocab_size": 100, "api_key": HEX[:20]}))
+    ran = chartgen("preset", "--from-hf", file)
+    assert "api_key" in ran.output
+    assert HEX[:20] not in ran.output
+
+
 def test_masking_twice_is_masking_once() -> None:
     for _, text, secret in FLAGS:
         assert secret not in masked(text)

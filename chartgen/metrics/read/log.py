@@ -16,6 +16,7 @@ from chartgen.metrics.read.lines import BLOCK, STDIN, find_logs, is_events, read
 from chartgen.metrics.read.readers import FAMILIES
 from chartgen.metrics.read.scan import Scanner
 from chartgen.metrics.read.track import Track
+from chartgen.visible import one_line
 
 if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
@@ -242,7 +243,7 @@ def _logs_at(place: str, own: LinePatterns | None) -> Iterator[Log]:
     try:
         with Path(place).open("rb") as archive:
             for path, stream in read_members(place, archive):
-                yield _read_stream(f"{place}:{path}", stream, own)
+                yield _read_stream(f"{place}:{one_line(path)}", stream, own)
     except (OSError, EOFError, *DAMAGED) as error:
         raise ChartgenError(Problem(f"cannot be read: {str(error).rstrip('.') or 'it is damaged'}", place)) from None
 
